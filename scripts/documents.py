@@ -12,7 +12,7 @@ characters. An output that cannot be had here stands in a block without `text`. 
 a line that begins with `nigh: `, it has the messages of the program (which go to standard error)
 before its results. Tables of DuckDB and Polars are compared by their rows. Python that ends with
 another code than 0 is wrong, whatever it printed, and so are commands, except where the output has
-such messages.
+such messages. A block of `toml` whose first line is `# NAME.toml` is written to the file of that name.
 
 `cargo run --release --` is the program that is there, and `cargo test` is left out. The blocks of a
 page run one after the other in a folder that looks like a clone of nigh after `cargo install --path
@@ -46,9 +46,13 @@ WIDTH = 150
 PROGRESS = re.compile(r"nigh \[[^\]]*\]: [a-z ]+(: .*(%|/s)| after )")
 
 
+#: The first line of a block of TOML that is a file.
+FILE = re.compile(r"# ([\w-]+\.toml)\n")
+
+
 @dataclass
 class Block:
-    """A block that is run, and its output."""
+    """A block that is run, and its output; or a file (the kind `toml`), which has none."""
 
     kind: str
     source: str
@@ -75,7 +79,10 @@ def blocks(lines: list[str]) -> list[Block]:
             between = "\n".join(lines[last[2] : begin - 1]).strip()
             if "\n\n" not in between and "\n#" not in f"\n{between}":
                 found.append(Block(last[0], last[1], lines[begin:at], begin, at))
-        last = (kind, "\n".join(lines[begin:at]) + "\n", at + 1) if kind in ("sh", "sql", "python") else None
+        source = "\n".join(lines[begin:at]) + "\n"
+        if kind == "toml" and FILE.match(source):
+            found.append(Block(kind, source, [], begin, at))
+        last = (kind, source, at + 1) if kind in ("sh", "sql", "python") else None
         at += 1
     return found
 
@@ -201,6 +208,10 @@ def main() -> int:
                 shutil.copytree(store, folder / "crawls")
             written = list(lines)
             for block in found:
+                if block.kind == "toml":
+                    # Written before the commands that stand behind it are run.
+                    (folder / FILE.match(block.source)[1]).write_text(block.source, encoding="utf-8")
+                    continue
                 if block.kind == "sh":
                     # Also if only queries are asked for: they may need the store that commands make.
                     with_messages = any(line.startswith("nigh: ") for line in block.expected)
