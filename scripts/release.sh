@@ -3,17 +3,17 @@
 #
 #     nigh-VERSION-TARGET.tar.gz     the program, its manual, completions and licences: what `cargo binstall` fetches
 #     nigh-VERSION-TARGET.cdx.json   the packages in it (scripts/sbom.py)
-#     nigh-VERSION-...-manylinux...  wheels with the program and the Python module
+#     nigh-VERSION-...-manylinux...  a wheel with the same program and the Python module
 #     SHA256SUMS                     of all of these
 #
-#     scripts/release.sh                     all that can be built here
-#     scripts/release.sh --list              says what that is, and why the rest is not, and builds nothing
+#     scripts/release.sh [x86_64] [aarch64]  for these processors, or for both
+#     scripts/release.sh --list              says what can be built here, and why the rest is not, and builds nothing
 #     scripts/release.sh --program PROGRAM [FOLDER]
 #                                            packs a program of this machine that is there, without wheels
 #
-# Programs are static (musl) where Rust's target for that is there or rustup can add it; otherwise they need glibc 2.28 or later, of 2018.
-# Wheels are always of that kind. C is compiled and all is linked by zig, which knows every target; pip fetches it, cargo-zigbuild
-# and maturin.
+# Programs are static (musl) where Rust's target for that is there or rustup can add it; their wheels are for glibc and musl. Otherwise both
+# need glibc 2.28 or later, of 2018. One build makes both. C is compiled and all is linked by zig, which knows every target; pip fetches
+# it and maturin.
 set -euo pipefail
 # What the user names is in the folder of the user.
 if [ "${1:-}" = --program ] && [ $# -gt 1 ]; then
@@ -28,7 +28,7 @@ out=dist
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-usage() { echo "usage: scripts/release.sh [--list | --program PROGRAM [FOLDER]]" >&2; exit 2; }
+usage() { echo "usage: scripts/release.sh [--list | --program PROGRAM [FOLDER] | [x86_64] [aarch64]]" >&2; exit 2; }
 # Whether the standard library of a target is there, or can be had.
 has_target() {
     [ -d "$(rustc --print sysroot)/lib/rustlib/$1" ] ||
@@ -74,22 +74,22 @@ sums() {
 # Files of the same commit have the same times.
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH=$epoch
-mode=${1:-all}
-mode=${mode#--}
-case $mode in
-list)
-    for processor in x86_64 aarch64; do
-        target=$(target_of $processor)
+processors=(x86_64 aarch64)
+case ${1:-} in
+--list)
+    [ $# = 1 ] || usage
+    mode=list
+    for processor in "${processors[@]}"; do
+        target=$(target_of "$processor")
         case $target in
-        *-musl) echo "nigh-$version-$target.tar.gz: a static program" ;;
-        *-gnu) echo "nigh-$version-$target.tar.gz: for glibc $glibc or later; the target $processor-unknown-linux-musl is not installed" ;;
+        *-musl) echo "nigh-$version-$target.tar.gz: a static program; and a wheel for glibc and musl" ;;
+        *-gnu) echo "nigh-$version-$target.tar.gz and a wheel, for glibc $glibc or later: the target $processor-unknown-linux-musl is not installed" ;;
         *) echo "nothing for $processor: none of Rust's targets for it is installed" ;;
         esac
-        has_target "$processor-unknown-linux-gnu" && echo "a wheel for $processor, manylinux_${glibc/./_}"
     done
     exit 0
     ;;
-program)
+--program)
     [ $# = 2 ] || [ $# = 3 ] || usage
     out=${3:-$out}
     mkdir -p "$out"
@@ -97,25 +97,24 @@ program)
     sums
     exit 0
     ;;
-all) [ $# = 0 ] || usage ;;
-*) usage ;;
 esac
+[ $# = 0 ] || processors=("$@")
+for processor in "${processors[@]}"; do
+    case $processor in x86_64 | aarch64) ;; *) usage ;; esac
+done
 
 rm -rf "$out"
 mkdir -p "$out"
 python3 -m venv "$scratch/tools"
-"$scratch/tools/bin/python" -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' cargo-zigbuild ziglang
+"$scratch/tools/bin/python" -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' ziglang
 export PATH=$scratch/tools/bin:$PATH
-for processor in x86_64 aarch64; do
-    target=$(target_of $processor)
+for processor in "${processors[@]}"; do
+    target=$(target_of "$processor")
     [ -n "$target" ] || { echo "nothing for $processor: rustup cannot add its targets"; continue; }
-    # cargo-zigbuild takes the version of glibc after the target.
-    case $target in *-gnu) zig_target=$target.$glibc ;; *) zig_target=$target ;; esac
-    cargo zigbuild --release --locked --bin nigh --target "$zig_target"
-    pack "$target" "target/$target/release/nigh"
-    has_target "$processor-unknown-linux-gnu" || { echo "no wheel for $processor: rustup cannot add its target"; continue; }
-    maturin build --release --locked --zig --target "$processor-unknown-linux-gnu" \
-        --compatibility "manylinux_${glibc/./_}" --out "$out"
+    case $target in *-musl) kinds=(manylinux_2_17 musllinux_1_2) ;; *) kinds=("manylinux_${glibc/./_}") ;; esac
+    # The program is in the wheel, and lies beside what cargo built.
+    maturin build --release --locked --zig --target "$target" --compatibility "${kinds[@]}" --out "$out"
+    pack "$target" "${CARGO_TARGET_DIR:-target}/$target/release/nigh"
 done
 sums
 echo "made in $out:"
