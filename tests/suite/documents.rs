@@ -25,7 +25,7 @@ fn run_blocks(kinds: &[&str], least: usize) {
 
 #[test]
 fn the_commands_of_the_docs_print_what_they_say() {
-    run_blocks(&["sh"], 16);
+    run_blocks(&["sh"], 20);
 }
 
 #[test]
