@@ -21,7 +21,7 @@ use crate::export::{
 };
 use crate::log::Log;
 use crate::mirror::ReadStore;
-use crate::readers::{Format, Input};
+use crate::readers::Input;
 use crate::records::{Week, short_hash};
 use crate::state::{CommittedWeek, Manifest, Results, Store, WeekTables, WholeWeek};
 use crate::studies::Study;
@@ -333,7 +333,7 @@ impl<'a> WeekExport<'a> {
     /// How the files are written.
     fn writing(&self, inputs: &[Input], clusters: Option<&ThresholdClusters>) -> Result<Writing<'_>> {
         let args = self.args;
-        let has_lines = inputs.iter().any(|input| input.format == Format::Jsonl);
+        let has_lines = inputs.iter().any(|input| input.format.has_json_lines());
         let has_columns = args.format == ExportFormat::Parquet && has_lines;
         let columns = has_columns.then(|| JsonColumns::of(inputs)).transpose()?;
         let least = self.passages.as_ref().map(|(.., summary)| summary.least);

@@ -43,7 +43,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use self::clusters::{ANOTHER_WAY, Clusters, Moved};
+use self::clusters::{Clusters, Moved};
 use self::doc_table::{Doc, DocTable, NONE};
 use self::fragments::Fragments;
 use self::id_table::IdTable;
@@ -358,7 +358,7 @@ impl Engine {
             verified.name_clusters(&mut self.clusters, &work.moved)
         } else {
             self.clusters
-                .update(&mut self.fragments.sets, &work.moved, |sets, of| first(sets, of, |node| nodes.first(node)))
+                .update(&mut self.fragments.sets, &work.moved, |sets, of| sets.first_of(of, |node| nodes.first(node)))
         };
         self.records += records.len() as u64;
         match wanted {
@@ -481,7 +481,7 @@ impl Engine {
         let nodes = &self.nodes;
         match &mut self.verified {
             Some(verified) => verified.first(set),
-            None => first(&mut self.fragments.sets, set, |node| nodes.first(node)),
+            None => self.fragments.sets.first_of(set, |node| nodes.first(node)),
         }
     }
 
@@ -537,14 +537,6 @@ impl Engine {
         self.fragments.sets.leave(node, doc);
         work.left.insert(node);
     }
-}
-
-/// The smallest document of a set; `of_member` is that of a member.
-fn first(sets: &mut Sets, set: u32, of_member: impl Fn(u32) -> Option<u32>) -> u32 {
-    let found = |sets: &Sets| sets.members(set).iter().filter_map(|member| of_member(*member)).min();
-    let first = sets.set(set).first().unwrap_or_else(|| found(sets).unwrap_or(NONE));
-    sets.set_mut(set).set_first(first);
-    first
 }
 
 #[cfg(test)]

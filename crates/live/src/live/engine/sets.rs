@@ -55,11 +55,6 @@ impl Set {
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != UNKNOWN).then_some(self.first)
     }
-
-    /// Notes the smallest document.
-    pub(super) fn set_first(&mut self, first: u32) {
-        self.first = first;
-    }
 }
 
 /// The sets of all members, and their labels.
@@ -129,6 +124,14 @@ impl Sets {
     /// Documents of a member.
     pub(super) fn weight(&self, member: u32) -> u32 {
         self.weight[member as usize]
+    }
+
+    /// The smallest document of a set; `of_member` is that of a member. [`NONE`] if there is none.
+    pub(super) fn first_of(&mut self, set: u32, of_member: impl Fn(u32) -> Option<u32>) -> u32 {
+        let found = || self.members(set).iter().filter_map(|member| of_member(*member)).min();
+        let first = self.set(set).first().unwrap_or_else(|| found().unwrap_or(NONE));
+        self.set_mut(set).first = first;
+        first
     }
 
     /// Takes the sets that changed in the last batch and are still there.

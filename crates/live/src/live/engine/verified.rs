@@ -18,11 +18,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anyhow::{Result, ensure};
 
-use super::clusters::{ClusterChange, Clusters, Moved};
+use super::clusters::{ANOTHER_WAY, ClusterChange, Clusters, Moved};
 use super::page::{Documents, EqualPage, PageSource};
 use super::pairs::Pairs;
 use super::sets::Sets;
-use super::{ANOTHER_WAY, first};
 
 /// Pages whose texts are read ahead.
 const READ_AHEAD: usize = 2048;
@@ -360,14 +359,14 @@ impl Verified {
     pub(super) fn name_clusters(&mut self, clusters: &mut Clusters, moved: &[Moved]) -> Vec<ClusterChange> {
         let pages = &self.pages;
         clusters.update(&mut self.parts, moved, |parts, part| {
-            first(parts, part, |page| pages[page as usize].docs.first().copied())
+            parts.first_of(part, |page| pages[page as usize].docs.first().copied())
         })
     }
 
     /// The smallest document of a part.
     pub(super) fn first(&mut self, part: u32) -> u32 {
         let pages = &self.pages;
-        first(&mut self.parts, part, |page| pages[page as usize].docs.first().copied())
+        self.parts.first_of(part, |page| pages[page as usize].docs.first().copied())
     }
 
     /// Reads the texts that are compared, in few passes: of candidates of which some may have come,
