@@ -42,6 +42,8 @@ mod fields;
 pub use self::built_in::{built_in_job, built_in_jobs};
 pub use self::fields::{JobField, JobWithFields, read_job_with};
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -125,14 +127,30 @@ fn job_of_text(path: &Path, text: &str) -> Result<AnyJob> {
     Ok(job)
 }
 
+/// Whether a file is an input rather than a job: it has another ending, and begins as no TOML does.
+fn is_input(path: &Path) -> bool {
+    if path.extension().is_some_and(|ending| ending == "toml") || !path.is_file() {
+        return false;
+    }
+    let mut first = [0; 512];
+    let Ok(bytes) = File::open(path).and_then(|mut file| file.read(&mut first)) else { return false };
+    let first = first[..bytes].trim_ascii_start();
+    let begins_as_input = [&b"{"[..], b"<", b"WARC/"].iter().any(|sign| first.starts_with(sign));
+    begins_as_input || first.contains(&0)
+}
+
 /// The text of a job file, or of the built-in job that the path names.
 fn job_file(path: &Path) -> Result<String> {
+    if is_input(path) {
+        let path = path.display();
+        bail!("{path} is not a job file: `nigh run --input {path}` reads it");
+    }
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text),
         Err(error) => match built_in_of(path) {
             Some(text) if error.kind() == std::io::ErrorKind::NotFound => Ok(text.to_owned()),
             _ => Err(error).with_context(|| {
-                let names: Vec<&str> = built_in_jobs().collect();
+                let names: Vec<&str> = built_in_jobs().filter(|name| *name != EXAMPLE).collect();
                 format!(
                     "cannot read the job {} (`nigh init` writes one; jobs/NAME.toml is built in, where NAME is one of {})",
                     path.display(),
@@ -143,10 +161,13 @@ fn job_file(path: &Path) -> Result<String> {
     }
 }
 
+/// The job of tests/data, which only a clone has.
+const EXAMPLE: &str = "example";
+
 /// The built-in job that a path names, `jobs/NAME.toml`.
 fn built_in_of(path: &Path) -> Option<&'static str> {
     let name = path.to_str()?.strip_prefix("jobs/")?.strip_suffix(".toml")?;
-    built_in_job(name).filter(|_| name != "example")
+    built_in_job(name).filter(|_| name != EXAMPLE)
 }
 
 #[cfg(test)]
@@ -211,6 +232,31 @@ mod tests {
             );
             job_of_text(path, &text.replace("method", "read").replace("words = 7\n", "")).unwrap();
         }
+    }
+
+    #[test]
+    fn an_input_in_the_place_of_a_job_is_named_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            read_job(&path).map_err(|error| error.to_string())
+        };
+        for (name, bytes) in [
+            ("pages.jsonl", &b" {\"id\": 1}\n"[..]),
+            ("page", b"<!doctype html>"),
+            ("crawl.warc", b"WARC/1.0\r\n"),
+            ("crawl.warc.gz", b"\x1f\x8b\x08\0\0"),
+        ] {
+            let path = folder.path().join(name).display().to_string();
+            let wanted = format!("{path} is not a job file: `nigh run --input {path}` reads it");
+            assert_eq!(read(name, bytes).unwrap_err(), wanted);
+        }
+        // A job may have any name, and one with a mistake says where that is.
+        assert!(read("weekly.job", b"[cluster]\n").is_ok());
+        assert!(read("job.toml", b"{}\n").unwrap_err().contains("line 1, column 1"));
+        let error = read_job(&folder.path().join("pages.toml")).unwrap_err().to_string();
+        assert!(error.contains("samplers") && !error.contains("example"), "{error}");
     }
 
     #[test]
