@@ -490,7 +490,7 @@ fn one_of_27(number: u64) -> String {
 fn clusters_that_texts_verify_are_those_of_all_pairs() {
     // Texts of which few words differ; a few have no words, and some come without their texts.
     let mut apart = 0;
-    // In the last ones nearly nothing else changes when a text is replaced by one of the same vector.
+    // In the last ones little else changes when a text is replaced by one of the same vector.
     for (seed, names, similarity, ready, features, most) in [
         (1u64, 30u64, 0.7, 0u64, 12, 12),
         (2, 60, 0.5, 0, 12, 12),

@@ -41,8 +41,7 @@ pub(super) struct Verified {
     groups: u64,
     /// Whether the text of a document was never there.
     has_ready: bool,
-    /// Of the batch: pages that were made, that lost documents, and that are to be compared with all
-    /// others.
+    /// Of the batch: pages that were made, that lost documents, and that are to be compared again.
     made: Vec<u32>,
     left: BTreeSet<u32>,
     reopened: BTreeSet<u32>,
