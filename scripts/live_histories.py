@@ -452,7 +452,7 @@ class History:
             self.settle()
             self.given = None
             return "resync"
-        # Of batches that bring nothing to the tables, too, the journal begins again.
+        # Also of lines that bring nothing to the tables the journal begins again. (Ready features are not sent here.)
         self.has_gap |= self.live.metric("nigh_live_pending_lines") > 0
         timer = self.kill_later(0.4)
         try:

@@ -49,7 +49,7 @@ pack() {
     mkdir -p "$folder"
     install -m 755 "$program" "$folder/nigh"
     cp LICENSE-APACHE LICENSE-MIT README.md CHANGELOG.md "$folder/"
-    # A program of another processor cannot write its manual: the one before it does.
+    # A program of another processor cannot write its manual: that of this machine has, before it.
     if "$program" --version >/dev/null 2>&1; then
         [ "$("$program" --version)" = "nigh $version" ] || { echo "$program is not nigh $version" >&2; exit 1; }
         mkdir -p "$scratch/pages"
@@ -102,6 +102,15 @@ esac
 for processor in "${processors[@]}"; do
     case $processor in x86_64 | aarch64) ;; *) usage ;; esac
 done
+# It writes the manual of all: a program of another processor cannot.
+own=$(uname -m)
+case " ${processors[*]} " in
+*" $own "*) ;;
+*) echo "$own must be among the processors: its program writes the manual" >&2; exit 2 ;;
+esac
+others=()
+for processor in "${processors[@]}"; do [ "$processor" = "$own" ] || others+=("$processor"); done
+processors=("$own" "${others[@]}")
 
 rm -rf "$out"
 mkdir -p "$out"

@@ -177,7 +177,7 @@ fn commits(args: &LiveArgs, guard: WriteGuard, log: &Log) -> Commits {
     let committer = Box::new(move |commitment: &Commitment| commitment.run(&store, || Ok(guard.lend()?.into())));
     let log = log.clone();
     let notice = Box::new(move |committed: &Result<Committed, Refusal>| match committed {
-        Ok(Committed { week: Some(week), documents, deleted }) => {
+        Ok(Committed { week: Some(week), documents, deleted }) if documents + deleted > 0 => {
             let [documents, deleted] = [documents, deleted].map(|count| grouped(*count));
             log.notice(&format!("committed to week {week}: {documents} added or changed, {deleted} deleted"));
         }

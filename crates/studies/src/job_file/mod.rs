@@ -127,16 +127,18 @@ fn job_of_text(path: &Path, text: &str) -> Result<AnyJob> {
     Ok(job)
 }
 
-/// Whether a file is an input rather than a job: it has another ending, and begins as no TOML does.
+/// Whether a path is that of an input: a folder, or a file that has another ending than a job, and
+/// begins as no TOML does.
 fn is_input(path: &Path) -> bool {
     if path.extension().is_some_and(|ending| ending == "toml") || !path.is_file() {
-        return false;
+        return path.is_dir();
     }
     let mut first = [0; 512];
     let Ok(bytes) = File::open(path).and_then(|mut file| file.read(&mut first)) else { return false };
     let first = first[..bytes].trim_ascii_start();
     let begins_as_input = [&b"{"[..], b"<", b"WARC/"].iter().any(|sign| first.starts_with(sign));
-    begins_as_input || first.contains(&0)
+    // Packed files; the last character may be cut.
+    begins_as_input || std::str::from_utf8(first).is_err_and(|error| error.error_len().is_some())
 }
 
 /// The text of a job file, or of the built-in job that the path names.
@@ -247,11 +249,14 @@ mod tests {
             ("page", b"<!doctype html>"),
             ("crawl.warc", b"WARC/1.0\r\n"),
             ("crawl.warc.gz", b"\x1f\x8b\x08\0\0"),
+            ("pages.jsonl.zst", b"\x28\xb5\x2f\xfd"),
         ] {
             let path = folder.path().join(name).display().to_string();
             let wanted = format!("{path} is not a job file: `nigh run --input {path}` reads it");
             assert_eq!(read(name, bytes).unwrap_err(), wanted);
         }
+        let error = read_job(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("is not a job file: `nigh run --input"), "{error}");
         // A job may have any name, and one with a mistake says where that is.
         assert!(read("weekly.job", b"[cluster]\n").is_ok());
         assert!(read("job.toml", b"{}\n").unwrap_err().contains("line 1, column 1"));

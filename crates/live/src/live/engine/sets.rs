@@ -83,6 +83,11 @@ impl Sets {
         self.of[member as usize]
     }
 
+    /// Whether a member is there.
+    pub(super) fn has(&self, member: u32) -> bool {
+        self.of(member) != NONE
+    }
+
     pub(super) fn set(&self, set: u32) -> &Set {
         &self.all[set as usize]
     }

@@ -220,7 +220,8 @@ impl Verified {
             self.by_node.remove(&(node, checksum));
             self.pairs.forget(page);
             freed.push(page);
-            if self.pages_of(node).next().is_some() {
+            // Of a node that is not there any more, the pages that are left go in this batch, too.
+            if candidates.has(node) && self.pages_of(node).next().is_some() {
                 open.push(candidates.label_of(node));
             }
         }
