@@ -15,29 +15,37 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// A host, and the time before which it is not looked for.
 pub type Sought = (ProcessHost, Option<Instant>);
 
+/// A look at all hosts whose time has come.
+#[derive(Clone)]
+struct Look {
+    begun: Instant,
+    /// The numbers of those that can be used.
+    found: Vec<usize>,
+}
+
 /// A thread that looks for hosts, until this is dropped.
 pub struct Lookout {
     hosts: Arc<Vec<Sought>>,
-    /// The numbers of those that could be used at the last look; `None` before the first one.
-    found: Arc<Mutex<Option<Vec<usize>>>>,
+    /// The last look; `None` before the first one.
+    last: Arc<Mutex<Option<Look>>>,
     ended: Arc<AtomicBool>,
 }
 
 impl Lookout {
     /// Looks for these hosts, at least as often as `every`.
     pub fn new(hosts: Vec<Sought>, every: Duration) -> Lookout {
-        let lookout = Lookout { hosts: Arc::new(hosts), found: Arc::default(), ended: Arc::default() };
+        let lookout = Lookout { hosts: Arc::new(hosts), last: Arc::default(), ended: Arc::default() };
         if lookout.hosts.is_empty() {
             return lookout;
         }
-        let (hosts, found, ended) = (lookout.hosts.clone(), lookout.found.clone(), lookout.ended.clone());
+        let (hosts, last, ended) = (lookout.hosts.clone(), lookout.last.clone(), lookout.ended.clone());
         let pause = every.min(LOOK_EVERY);
         // An attempt to reach a host may take longer than the generation: nothing waits for this
         // thread.
         std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
                 let now = look(&hosts);
-                *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
                 let looked = Instant::now();
                 while !ended.load(Ordering::Relaxed) && looked.elapsed() < pause {
                     std::thread::sleep(POLL_EVERY.min(pause));
@@ -49,13 +57,18 @@ impl Lookout {
 
     /// The numbers of the hosts that could be used when it last looked.
     pub fn found(&self) -> Vec<usize> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or_else(Vec::new, |look| look.found)
     }
 
-    /// As [`Lookout::found`], after the first look if that takes no longer than `patience`.
+    /// As [`Lookout::found`], once a host is found, or all were looked for, each from its time on;
+    /// if that takes no longer than `patience`.
     pub fn found_within(&self, patience: Duration) -> Vec<usize> {
         let begun = Instant::now();
-        let has_looked = || self.found.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let from = self.hosts.iter().filter_map(|(_, from)| *from).max();
+        let has_looked = || {
+            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.as_ref().is_some_and(|look| !look.found.is_empty() || from.is_none_or(|from| from <= look.begun))
+        };
         while !self.hosts.is_empty() && !has_looked() && begun.elapsed() < patience {
             std::thread::sleep(POLL_EVERY);
         }
@@ -71,14 +84,15 @@ impl Lookout {
 
 /// Those hosts that can be used now. All are looked for at the same time: one that does not answer
 /// must not hide the others.
-fn look(hosts: &[Sought]) -> Vec<usize> {
-    let now = Instant::now();
-    std::thread::scope(|scope| {
-        let due = hosts.iter().filter(|(_, from)| from.is_none_or(|from| from <= now));
+fn look(hosts: &[Sought]) -> Look {
+    let begun = Instant::now();
+    let found = std::thread::scope(|scope| {
+        let due = hosts.iter().filter(|(_, from)| from.is_none_or(|from| from <= begun));
         let looks: Vec<_> = due.map(|(host, _)| (host.number, scope.spawn(|| host.can_be_used()))).collect();
         // A look that panicked has found nothing.
         looks.into_iter().filter_map(|(number, look)| look.join().ok()?.then_some(number)).collect()
-    })
+    });
+    Look { begun, found }
 }
 
 impl Drop for Lookout {
@@ -112,6 +126,14 @@ mod tests {
         }
         assert!(begun.elapsed() >= Duration::from_millis(400));
         assert_eq!(lookout.names(&[3]), "process 3");
+    }
+
+    #[test]
+    fn a_host_whose_time_comes_is_waited_for() {
+        let later = Instant::now() + Duration::from_millis(400);
+        let lookout = Lookout::new(vec![host(2, Some(later))], Duration::from_millis(20));
+        assert_eq!(lookout.found_within(Duration::from_secs(20)), [2]);
+        assert!(Instant::now() >= later);
     }
 
     #[test]

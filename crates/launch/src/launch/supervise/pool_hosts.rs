@@ -70,6 +70,12 @@ impl PoolHosts {
         self.left_out().into_iter().map(|number| (number, self.hosts[number].not_before)).collect()
     }
 
+    /// How long it takes until all of them are looked for.
+    pub fn rest(&self, now: Instant) -> Duration {
+        let times = self.looked_for().into_iter().filter_map(|(_, from)| from);
+        times.max().map_or(Duration::ZERO, |from| from.saturating_duration_since(now))
+    }
+
     /// A process was started on the host.
     pub fn has_started(&mut self, number: usize) {
         self.hosts[number] = HostStanding::default();
@@ -193,6 +199,10 @@ mod tests {
         let mut members = PoolHosts::new(2, 1, 60 * SECOND);
         assert!(members.leaves(1, begun));
         assert_eq!((members.present(), members.looked_for()), (vec![0], vec![(1, Some(begun + 60 * SECOND))]));
+        assert_eq!(
+            [0, 20, 90].map(|passed| members.rest(begun + passed * SECOND)),
+            [60 * SECOND, 40 * SECOND, Duration::ZERO]
+        );
         // The last one that is needed stays in, and is waited for.
         assert!(!members.leaves(0, begun));
         assert_eq!(members.present(), [0]);

@@ -200,8 +200,8 @@ impl Supervised<'_> {
         self.report("regroup", &text, gone.first().or(back.first()).or(leaving.first()).copied());
     }
 
-    /// Takes hosts that are back into the next generation, if it was seen that they are. Waits for
-    /// the first look at most so long. Returns their numbers.
+    /// Takes hosts that are back into the next generation, if it was seen that they are. Waits at
+    /// most so long until one is found or all were looked for. Returns their numbers.
     fn take_back(&mut self, patience: Duration) -> Vec<usize> {
         let left_out = self.members.left_out();
         let mut back = self.lookout.found_within(patience);
@@ -244,7 +244,7 @@ impl Supervised<'_> {
         if self.members.may_shrink() && !failure.missing.is_empty() {
             let grace = crate::config::Time(self.pool.grace);
             let mut follows = self.members.could_not_start(&failure.missing, now);
-            if follows == Missing::TooFew && self.take_back_after_failure(LAST_LOOK) {
+            if follows == Missing::TooFew && self.take_back_after_failure(LAST_LOOK + self.members.rest(now)) {
                 follows = self.members.could_not_start(&failure.missing, now);
             }
             match follows {
