@@ -11,6 +11,9 @@ use self::made::{DATES, MadeCrawl, MadeStore, PrefixRow, read, recount, rows};
 use self::twin::AvoidTwin;
 use crate::program::{run, tables};
 
+/// What `--purity` is by default.
+const PURITY: f64 = 0.92;
+
 fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {
@@ -115,7 +118,7 @@ fn the_list_of_random_webs_is_that_of_brute_force() {
                 store.study(study, fields, &[]);
             }
         }
-        for (purity, least) in [(0.9, 10), (1.0, 3), (0.6, 5)] {
+        for (purity, least) in [(PURITY, 10), (1.0, 3), (0.6, 5)] {
             let flags = [format!("--purity={purity}"), format!("--least={least}")];
             let list = store.avoid(&flags.each_ref().map(String::as_str));
             recount(&crawl, &list, purity);
@@ -162,7 +165,7 @@ fn a_later_week_is_judged_by_its_own_pages() {
         let list = store.avoid(&[]);
         assert!((0..4).all(|study| list["studies"][study]["state"] == "read"), "{list}");
         recount_of_two(&first, &second, &list);
-        let twin = AvoidTwin::read(&store.path(), &DATES[..2], 0.9, 10);
+        let twin = AvoidTwin::read(&store.path(), &DATES[..2], PURITY, 10);
         assert_eq!(without_samples(&list), twin.rows(), "seed {seed}");
         // The first week, of which only the mirrors job keeps tables.
         let list = store.avoid(&["--week", DATES[0]]);
@@ -170,7 +173,7 @@ fn a_later_week_is_judged_by_its_own_pages() {
         assert_eq!(states, ["later", "read", "later", "later"]);
         let command = list["studies"][0]["command"].as_str().unwrap();
         assert_eq!(command, format!("nigh run jobs/collections.toml --store {text} --week {}", DATES[0]));
-        recount(&first, &list, 0.9);
+        recount(&first, &list, PURITY);
     }
 }
 
@@ -193,7 +196,7 @@ fn recount_of_two(first: &MadeCrawl, second: &MadeCrawl, list: &serde_json::Valu
         first.pages.iter().any(|page| page.url == *link) && !second.pages.iter().any(|page| page.url == *link)
     };
     crawl.pages.iter_mut().for_each(|page| page.links.retain(|link| !gone(link)));
-    recount(&crawl, &list, 0.9);
+    recount(&crawl, &list, PURITY);
 }
 
 /// A host of which one copied directory was crawled, and of which links name much more.
@@ -215,7 +218,7 @@ fn a_host_is_not_listed_for_one_copied_directory() {
     store.studies();
     let prefixes = ["http://uni.example/mirror/manual/"];
     let list = store.avoid(&[]);
-    recount(&first, &list, 0.9);
+    recount(&first, &list, PURITY);
     assert_eq!(store.prefixes(&[]), prefixes);
     assert_eq!(rows(&list)[0].counts, [21, 0, 0, 0]);
     assert_eq!(rows(&list)[0].keep, "http://docs.example/manual/");
@@ -257,7 +260,7 @@ fn of_two_mirrors_that_with_less_is_avoided_whatever_they_are_called() {
         for study in ["collections", "mirrors", "mirrors-by-url", "overlap"] {
             store.study(study, if study == "mirrors-by-url" { "least-urls = 10\n" } else { "" }, &[]);
             let list = store.avoid(&[]);
-            recount(&crawl, &list, 0.9);
+            recount(&crawl, &list, PURITY);
             let rows = rows(&list);
             assert_eq!(rows.len(), 1, "{whole} {part} {study}: {rows:?}");
             assert_eq!((&rows[0].prefix, &rows[0].keep, rows[0].counts), (&part, &whole, [30, 0, 0, 0]), "{study}");
@@ -282,7 +285,7 @@ fn of_two_hosts_with_several_copied_sets_one_is_avoided() {
                 store.studies();
             }
             let list = store.avoid(&[]);
-            recount(&crawl, &list, 0.9);
+            recount(&crawl, &list, PURITY);
             let rows = rows(&list);
             let hosts: Vec<&str> = rows.iter().map(|row| made::host_of(&row.prefix)).collect();
             assert_eq!(list["skipped"], 45, "{rows:?}");
@@ -310,7 +313,7 @@ fn chains_of_copies_lead_to_what_stays() {
     let store = MadeStore::new(&[&crawl]);
     store.studies();
     let list = store.avoid(&[]);
-    recount(&crawl, &list, 0.9);
+    recount(&crawl, &list, PURITY);
     let rows = rows(&list);
     let of: Vec<(&str, &str)> = rows.iter().map(|row| (&*row.prefix, &*row.keep)).collect();
     let keep = "http://a.example/d/";
@@ -336,7 +339,7 @@ fn a_store_without_studies_has_redirects_and_exact_copies() {
     });
     let store = MadeStore::new(&[&crawl]);
     let list = store.avoid(&[]);
-    recount(&crawl, &list, 0.9);
+    recount(&crawl, &list, PURITY);
     let found = rows(&list);
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!((&*found[0].prefix, &*found[0].keep), ("http://a.example/", "https://a.example/"));

@@ -66,7 +66,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { purity: 0.9, least: 10, sample: 10 }
+        Settings { purity: 0.92, least: 10, sample: 10 }
     }
 }
 

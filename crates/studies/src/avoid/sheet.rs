@@ -122,7 +122,7 @@ mod tests {
         let list = AvoidList {
             store: PathBuf::from("crawls"),
             week: crate::records::Week::from_days(19_730),
-            purity: 0.9,
+            purity: 0.92,
             least: 10,
             studies: vec![
                 study("collections", StudyState::Older),
