@@ -201,6 +201,8 @@ mod samplers;
 mod set_join;
 /// Exports in shards, against those without.
 mod shards;
+/// The files of the tables of studies, those of older versions too.
+mod study_files;
 /// Interrupted runs continue where they stopped; full disks and damaged stores are reported.
 mod survival;
 /// Tables as other programs read them.

@@ -54,6 +54,11 @@ impl Ownership {
         Ownership { worker, peers, shards, len: lengths[worker] }
     }
 
+    /// The index of this worker.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
     /// The shards of this worker, ascending.
     pub fn shards(&self) -> impl Iterator<Item = u32> + Clone + use<> {
         (self.worker as u32..self.shards.len() as u32).step_by(self.peers)

@@ -17,11 +17,13 @@
 //!     lock                           locked by the run that writes
 //!     week=2024-01-08/00001/         records of a week, by the number of the commit: job.toml, week.json, summary.json
 //!     before=2024-01-08/00004/       URLs of the removed weeks before that date: by id (`urls`), by hash (`url-runs`)
-//!     evolution/00003/               job.toml and summary.json of the tables made of several weeks
+//!     evolution/00003/               job.toml and summary.json of the tables made of several weeks; tables.json where
+//!                                    these have rows of each shard
 //!     postings/                      inverted index of the last week's supershingles; optional
 //!     work/week=2024-01-15/          the tables of an unfinished week: they grow wave by wave
 //!     work/scratch-2024-01-15/       files of an unfinished week that are not kept with it
 //!       journal.json                 the complete waves; replaced atomically
+//!     work/results/                  the tables of a study while they are made, and what does not fit into memory
 //!     work/commit/                   a commit in preparation
 //!     work/reshard/                  the weeks with more shards, a store that `nigh reshard` makes
 //! ```

@@ -19,7 +19,7 @@
 //!
 //! In reading order: `plan` (what a run gets, and how it writes a table), `study` (the trait),
 //! `committed` (what an earlier run left), `committed_leads` (what the mirrors job left of the
-//! order of hosts), `shards` (tables with a file for each shard), `figure` and `figure_tables`
+//! order of hosts), `shards` (tables with rows of each shard), `figure` and `figure_tables`
 //! (what figures are, and what they are drawn from), `host_rows` (what a study found of a host),
 //! `any_study` (any study of the list), `study_tables` (the tables of studies that figures are
 //! drawn from), `run`; then the studies: `samplers` is the smallest.

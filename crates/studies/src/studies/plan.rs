@@ -5,10 +5,11 @@ use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Method, Reading};
+use crate::jobs::packing::TablePacking;
 use crate::readers::{Input, UrlFile};
-use crate::state::{History, Results, Store};
+use crate::state::{History, Results, Store, WeekFiles};
 use crate::structures::Ownership;
-use crate::tables::{Table, Writer};
+use crate::tables::{Table, Writer, result_tables};
 
 /// What a run of a study reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -95,11 +96,26 @@ impl StudyPlan {
         self.history.rows_by_shard().iter().sum()
     }
 
-    /// Writes a table into its file number `part`. Every table has a part 0, even without rows.
-    pub(crate) fn write<T: Table>(&self, part: usize, rows: impl IntoIterator<Item = T>) -> Result<()> {
-        let mut writer: Writer<T> = Writer::create(&self.results().table(T::NAME, part))?;
+    /// Writes a small table into one file, even without rows. Worker 0 calls it.
+    pub(crate) fn write<T: Table>(&self, rows: impl IntoIterator<Item = T>) -> Result<()> {
+        let mut writer: Writer<T> = Writer::create(&self.results().table(T::NAME, 0))?;
         rows.into_iter().try_for_each(|row| writer.push(row))?;
         writer.finish().map(|_| ())
+    }
+
+    /// Packs the rows that all workers have written shard by shard. Every worker calls it; returns
+    /// the files.
+    pub(super) fn pack(&self, cx: &mut Context) -> Result<WeekFiles> {
+        let results = self.results();
+        let packing = TablePacking {
+            unfinished: &results.unfinished(),
+            owned: &self.owned(cx),
+            tables: result_tables(&self.folder).iter().collect(),
+            always: 0,
+            staged: &|table, part| results.table(table, part),
+            labels: &[],
+        };
+        packing.pack(cx)
     }
 }
 

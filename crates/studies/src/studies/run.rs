@@ -28,10 +28,14 @@ pub struct StudyTask {
 pub fn run(cx: &mut Context, task: &StudyTask) -> Result<Option<StudySummary>> {
     cx.enter(Stage::Weeks);
     let summary = task.study.run(cx, &task.plan)?;
+    cx.enter(Stage::Packing);
     // All workers have written their tables.
-    cx.barrier()?;
+    let files = task.plan.pack(cx)?;
     let Some(summary) = summary else { return Ok(None) };
     let results = task.plan.results();
+    if !files.is_empty() {
+        results.write_list(&files)?;
+    }
     replace(&results.file("job.toml"), task.study.job_text()?.as_bytes())?;
     let text = serde_json::to_vec_pretty(&summary).context("a summary is plain data")?;
     replace(&results.file("summary.json"), &text)?;

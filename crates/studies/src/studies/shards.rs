@@ -1,51 +1,48 @@
-//! Tables with one file for each shard, written by its owner: so no table depends on the number of
+//! Tables with rows of each shard: its owner writes them to a bundle, and the bundles of all
+//! workers are packed into few files ([`StudyPlan::pack`]). So no table depends on the number of
 //! workers or processes.
 
 use anyhow::Result;
 
 use super::plan::StudyPlan;
+use crate::state::{BundleName, BundleWriter, shard_file};
 use crate::structures::Ownership;
-use crate::tables::{Table, Writer};
+use crate::tables::Table;
 
-/// The files of a table, one for each shard that has rows; the first shard has one in any case.
-pub(super) struct ShardFiles<'a, T: Table> {
-    plan: &'a StudyPlan,
-    /// Whether this worker has shard 0, and its file is not begun.
-    has_first: bool,
-    writer: Option<(u32, Writer<T>)>,
+/// The rows of own shards, a piece for each shard that has some; the first shard has one in any
+/// case, so that there is a file without rows.
+pub(super) struct ShardRows<T: Table> {
+    bundle: BundleWriter<T>,
+    /// The shard whose piece has not ended; `None` if no shard is own.
+    shard: Option<u32>,
 }
 
-impl<'a, T: Table> ShardFiles<'a, T> {
-    /// The files of own shards, without rows.
-    pub fn new(plan: &'a StudyPlan, owned: &Ownership) -> ShardFiles<'a, T> {
-        ShardFiles { plan, has_first: owned.shards().next() == Some(0), writer: None }
+impl<T: Table> ShardRows<T> {
+    /// No rows yet.
+    pub fn new(plan: &StudyPlan, owned: &Ownership) -> ShardRows<T> {
+        let bundle = plan.results().unfinished().bundle(BundleName::After(owned.worker()));
+        ShardRows { bundle, shard: owned.shards().next() }
     }
 
-    /// Adds a row to the file of a shard. Shards ascend.
+    /// Adds a row of a shard. Shards ascend.
     pub fn push(&mut self, shard: u32, row: T) -> Result<()> {
-        if self.writer.as_ref().is_none_or(|(of, _)| *of != shard) {
-            self.turn_to(shard)?;
+        if self.shard != Some(shard) {
+            self.end_shard()?;
+            self.shard = Some(shard);
         }
-        self.writer.as_mut().map_or(Ok(()), |(_, writer)| writer.push(row))
+        self.bundle.push(row)
     }
 
-    fn turn_to(&mut self, shard: u32) -> Result<()> {
-        if let Some((_, writer)) = self.writer.take() {
-            writer.finish()?;
+    fn end_shard(&mut self) -> Result<()> {
+        match self.shard {
+            Some(0) => self.bundle.end_any_piece(&shard_file(0)).map(drop),
+            Some(shard) => self.bundle.end_piece(&shard_file(shard)).map(drop),
+            None => Ok(()),
         }
-        if self.has_first && shard > 0 {
-            self.plan.write(0, std::iter::empty::<T>())?;
-        }
-        self.has_first = false;
-        let path = self.plan.results().table(T::NAME, shard as usize);
-        self.writer = Some((shard, Writer::create(&path)?));
-        Ok(())
     }
 
     pub fn finish(mut self) -> Result<()> {
-        if let Some((_, writer)) = self.writer.take() {
-            writer.finish()?;
-        }
-        if self.has_first { self.plan.write(0, std::iter::empty::<T>()) } else { Ok(()) }
+        self.end_shard()?;
+        self.bundle.finish()
     }
 }

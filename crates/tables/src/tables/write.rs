@@ -417,9 +417,9 @@ pub(super) struct TemporaryName {
 }
 
 impl TemporaryName {
-    /// Makes the folder of `path`.
+    /// Makes the folder of `path`, if there is none.
     pub(super) fn create(path: &Path) -> Result<TemporaryName> {
-        if let Some(folder) = path.parent() {
+        if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
         Ok(TemporaryName { path: path.to_owned(), temporary: path.with_extension("parquet.tmp") })

@@ -31,7 +31,7 @@ use crate::kernels::polynomials;
 use crate::operators::ingest::{PageKey, page_facts};
 use crate::readers::{Input, Item};
 use crate::records::{DocId, KeyHash, Week, checksum};
-use crate::state::{CommittedWeek, Earlier, Piece, Segment, Store, TablePart, UrlIndex, WeekTables, WholeWeek};
+use crate::state::{CommittedWeek, Earlier, Segment, Store, TablePart, UrlIndex, WeekTables, WholeWeek};
 use crate::structures::{CompactSort, ExternalSort, Sortable, Sorted};
 use crate::tables::{ChunkRow, DocumentRow, Names, RowRange, Scan, Table, Writer, field, parts};
 use crate::watch::{Stage, Watch};
@@ -340,18 +340,10 @@ fn pack(plan: &ChunksPlan, whole: &WholeWeek) -> Result<Vec<TablePart>> {
     let job = if plan.earlier.is_empty() { "cluster" } else { "weekly" };
     let date = week.to_string();
     let part = |(part, range): (usize, std::ops::Range<usize>)| -> Result<TablePart> {
-        let names: Vec<String> = files[range].iter().map(|(name, _)| name.clone()).collect();
-        let sources: Vec<RowRange> = names.iter().map(|name| unfinished.table(ChunkRow::NAME, name).into()).collect();
+        let pieces = files[range].iter().map(|(name, _)| (name.clone(), unfinished.table(ChunkRow::NAME, name).into()));
         let path = plan.store.staged_part(&Path::new(ChunkRow::NAME).join(week.folder()), plan.commit, part);
         let labels = [("nigh.week", date.as_str()), ("nigh.job", job)];
-        let counts = crate::tables::pack::<ChunkRow>(&sources, &path, &labels)?;
-        let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(TablePart {
-            file,
-            bytes,
-            pieces: names.into_iter().zip(counts).map(|(name, rows)| Piece(name, rows)).collect(),
-        })
+        TablePart::pack(crate::tables::pack::<ChunkRow>, pieces, &path, &labels)
     };
     ranges.into_iter().enumerate().map(part).collect()
 }

@@ -3,20 +3,30 @@
 //!
 //! ```text
 //! STORE/NAME/TABLE/nigh-00007-00000.parquet      a table; 7 is the number of the commit
-//! STORE/_nigh/NAME/00007/                        other files of the job: job.toml, summary.json
+//! STORE/_nigh/NAME/00007/                        other files of the job: job.toml, summary.json, tables.json
 //! ```
+//!
+//! A table of pages has rows of all workers. Each writes those of its shards to a bundle, as it
+//! does for a week, and the bundles are packed. `tables.json` lists the files, and how many rows
+//! are of which shard, so that a later run reads those of its own shards. Tables of nigh 0.2 and
+//! before have no such list, and a file for each shard instead, whose number is that of the shard.
 //!
 //! The new tables are staged, and published as every commit is. A kill leaves the old tables or the
 //! new ones.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::config::Method;
+use crate::state::durable::replace;
 use crate::state::store::{Store, commit_of};
-use crate::state::weeks::Manifest;
-use crate::structures::CompactSort;
+use crate::state::weeks::{Manifest, Unfinished, WeekFiles, pieces_of, shard_file};
+use crate::structures::{CompactSort, Ownership};
+use crate::tables::RowRange;
+
+/// The name of the list of files of tables that have a piece for each shard.
+const TABLES: &str = "tables.json";
 
 /// The results of one name, while they are made.
 #[derive(Clone, Debug)]
@@ -86,6 +96,35 @@ impl Results {
         Ok(files)
     }
 
+    /// The rows of own shards in a committed table, with the shard of each, which ascend. A shard
+    /// without rows may be missing.
+    ///
+    /// # Errors
+    /// If the list of the files cannot be read or is damaged, or a file of it is missing: names it,
+    /// and says what to do.
+    pub fn of_own_shards(&self, table: &str, owned: &Ownership) -> Result<Vec<(u32, RowRange)>> {
+        let list = self.committed_file(TABLES);
+        if !list.exists() {
+            let files = owned.shards().map(|shard| (shard, self.committed_table(table, shard as usize)));
+            return Ok(files.filter(|(_, file)| file.exists()).map(|(shard, file)| (shard, file.into())).collect());
+        }
+        let damaged = |file: &Path, what: &str| {
+            let (file, name) = (file.display(), &self.name);
+            format!(
+                "{file} {what}: the tables are damaged. Run the {name} job again, with `mode = \"full\"` where it has `mode`"
+            )
+        };
+        let text = std::fs::read(&list).with_context(|| format!("cannot read {}", list.display()))?;
+        let files: WeekFiles = serde_json::from_slice(&text).with_context(|| damaged(&list, "is no list of files"))?;
+        let files = files.get(table).with_context(|| damaged(&list, &format!("lacks the table `{table}`")))?;
+        let folder = self.folder().join(table);
+        if let Some(missing) = files.iter().map(|part| folder.join(&part.file)).find(|file| !file.exists()) {
+            bail!(damaged(&missing, "is missing"));
+        }
+        let mut pieces = pieces_of(&folder, files);
+        Ok(owned.shards().filter_map(|shard| Some((shard, pieces.remove(&shard_file(shard))?))).collect())
+    }
+
     /// The committed results `name` of a store, if it has some.
     ///
     /// # Errors
@@ -98,6 +137,20 @@ impl Results {
     /// run.
     pub fn scratch(&self) -> PathBuf {
         self.store.scratch_of_results()
+    }
+
+    /// The bundles of tables that are being made.
+    pub fn unfinished(&self) -> Unfinished {
+        Unfinished::new(self.scratch().join("tables"), self.scratch())
+    }
+
+    /// Lists the files into which the bundles were packed, for [`Results::of_own_shards`].
+    ///
+    /// # Errors
+    /// If the list cannot be written.
+    pub fn write_list(&self, files: &WeekFiles) -> Result<()> {
+        let text = serde_json::to_vec(files).context("names and numbers are plain data")?;
+        replace(&self.file(TABLES), &text)
     }
 
     /// The path of another file that is being made.
@@ -143,7 +196,7 @@ impl Results {
             "{} is not a folder of nigh's tables: move it away, its name is needed",
             folder.display()
         );
-        for folder in [self.store.staged_own(&self.version()), self.scratch()] {
+        for folder in [self.store.staged_own(&self.version()), self.unfinished().folder().to_owned()] {
             std::fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use arrow_array::Int64Array;
 
-use super::folders::{Store, WEEK, part_file, removed_folder};
+use super::folders::{Store, WEEK, removed_folder};
 use crate::records::DocId;
 use crate::state::indexes::UrlRunRow;
 use crate::state::weeks::{CommittedWeek, Manifest, Piece, TablePart, Unfinished, shard_file};
@@ -80,28 +80,24 @@ impl Store {
             whole.journal.segments.iter().map(|segment| (segment.file(), segment.shard)).collect();
         let mut changed = false;
         for (number, part) in whole.files.get_mut(UrlRow::NAME).into_iter().flatten().enumerate() {
-            let mut sources = Vec::new();
+            let mut pieces = Vec::new();
             let mut left_out = 0;
             for Piece(name, _) in &part.pieces {
                 let rows = tables.rows(UrlRow::NAME, name)?;
                 let docs = shard_of.get(name).and_then(|shard| deleted.get(shard));
                 let Some(docs) = docs else {
-                    sources.push(rows);
+                    pieces.push((name.clone(), rows));
                     continue;
                 };
                 let copy = unfinished.scratch_table("urls-without", &format!("{}-{name}", week.week));
                 left_out += write_without::<UrlRow>(rows, &copy, docs)?;
-                sources.push(copy.into());
+                pieces.push((name.clone(), copy.into()));
             }
             if left_out == 0 {
                 continue;
             }
             let path = self.staged_part(&folder, commit, number);
-            let counts = pack::<UrlRow>(&sources, &path, &[])?;
-            let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
-            let names = part.pieces.iter().map(|Piece(name, _)| name.clone());
-            let pieces = names.zip(counts).map(|(name, rows)| Piece(name, rows)).collect();
-            *part = TablePart { file: part_file(commit, number), bytes, pieces };
+            *part = TablePart::pack(pack::<UrlRow>, pieces.into_iter(), &path, &[])?;
             changed = true;
         }
         if changed {

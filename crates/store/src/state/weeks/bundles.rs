@@ -1,4 +1,5 @@
-//! Bundles: the files of an unfinished week, each with the rows of one worker and table.
+//! Bundles: the files of an unfinished week, or of unfinished tables of a study, each with the rows
+//! of one worker and table.
 //!
 //! A week is made of *pieces*: the rows of a table for one shard and wave, for one shard, for one
 //! wave, or all of them. Each has a name (`shard00005-wave00017.parquet`, `shard00005.parquet`,

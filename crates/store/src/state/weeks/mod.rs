@@ -3,7 +3,7 @@
 //! In reading order: `manifest` (`manifest.json`: the committed weeks; `week.json`: one of them),
 //! `earlier` (the weeks before a given one), `journal` (`journal.json`: the complete waves of an
 //! unfinished week), `unfinished` (the folders of an unfinished week), `bundles` (the files in
-//! them), `tables` (the files of a committed week).
+//! them), `tables` (the files of committed tables).
 
 mod bundles;
 mod earlier;
@@ -17,6 +17,7 @@ pub use self::bundles::{BundleName, BundleWriter, PlacedPiece};
 pub use self::earlier::Earlier;
 pub use self::journal::{InputKey, ReadingCounts, RevisitCounts, Segment, SegmentOrigin, WeekJournal};
 pub use self::manifest::{CatalogFormat, CommittedWeek, FORMAT, Manifest, RemovedWeeks, WholeWeek};
+pub(crate) use self::tables::pieces_of;
 pub use self::tables::shard_file;
 pub use self::tables::{KeptFiles, Piece, TablePart, WeekFiles, WeekTables};
 pub use self::totals::DocumentTotals;

@@ -1,4 +1,4 @@
-//! The files of a committed week's tables, and where in them the rows of a segment or shard are.
+//! The files of committed tables, and where in them the rows of a segment or shard are.
 //!
 //! Workers write pieces: one for each segment (`shard00005-wave00017.parquet`), shard
 //! (`shard00005.parquet`), wave (`all-wave00017.parquet`) or table (`all.parquet`). They are
@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 use super::journal::Segment;
 use crate::records::Week;
 use crate::structures::CompactSort as _;
-use crate::tables::{ChunkRow, DocumentRow, LinkRow, RowRange, Table as _};
+use crate::tables::{ChunkRow, DocumentRow, LinkRow, Pack, RowRange, Table as _};
 
-/// The files of the tables of a week, by table.
+/// The files of the tables of a week, or of a study, by table.
 pub type WeekFiles = BTreeMap<String, Vec<TablePart>>;
 
 /// The files of earlier weeks in which pages of a week have rows, by the week and the table.
@@ -43,6 +43,25 @@ pub struct TablePart {
     pub bytes: u64,
     /// The pieces that were packed into it, in order.
     pub pieces: Vec<Piece>,
+}
+
+impl TablePart {
+    /// Makes the file at `path` of pieces, each given by its name and its rows, in this order.
+    ///
+    /// # Errors
+    /// As [`pack`](crate::tables::pack()).
+    pub fn pack(
+        pack: Pack,
+        pieces: impl Iterator<Item = (String, RowRange)>,
+        path: &Path,
+        labels: &[(&str, &str)],
+    ) -> Result<TablePart> {
+        let (names, sources): (Vec<String>, Vec<RowRange>) = pieces.unzip();
+        let counts = pack(&sources, path, labels)?;
+        let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(TablePart { file, bytes, pieces: names.into_iter().zip(counts).map(|(name, n)| Piece(name, n)).collect() })
+    }
 }
 
 /// A piece: its name, and its number of rows.
@@ -145,6 +164,11 @@ impl WeekTables {
             format!("the store {root} is damaged: the table `{table}` of week {week} lacks the rows of {name}")
         })
     }
+}
+
+/// The pieces of the table in a folder, which has these files, by name.
+pub(crate) fn pieces_of(folder: &Path, parts: &[TablePart]) -> HashMap<String, RowRange> {
+    TableFiles::new(folder, parts).pieces
 }
 
 impl TableFiles {

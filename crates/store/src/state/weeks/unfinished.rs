@@ -16,8 +16,8 @@ use crate::records::Week;
 use crate::state::store::JOURNAL;
 use crate::tables::{DocumentRow, RowRange, Table};
 
-/// An unfinished week: the folder of its tables, and one for files that are not kept. Cheap to
-/// clone: clones share the footers of the files that they read.
+/// An unfinished week, or the unfinished tables of a study: the folder of the tables, and one for
+/// files that are not kept. Cheap to clone: clones share the footers of the files that they read.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
     pub(crate) folder: PathBuf,

@@ -1,7 +1,7 @@
 //! The tables and the summary of the collections job.
 //!
-//! Small tables are written by worker 0. Rows about a page are in the file of its shard: those of a
-//! collection in that of its first page, those of a similar cluster in that of its entry page.
+//! Small tables are written by worker 0. Rows about a page are among those of its shard: those of a
+//! collection in the shard of its first page, those of a similar cluster in that of its entry page.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::stats::ratio;
 use crate::structures::{CompactSort, Ownership};
 use crate::studies::StudyPlan;
 use crate::studies::overlap::{REPLICAS, replica_class};
-use crate::studies::shards::ShardFiles;
+use crate::studies::shards::ShardRows;
 use crate::tables::studies::collections::{
     AvoidRow, CollectionClusterRow, CollectionPageRow, CollectionReplicaRow, CollectionRow, CollectionSavingRow,
     CollectionSizeRow, JudgedRow,
@@ -89,7 +89,7 @@ pub(super) struct CollectionWriter<'a> {
 impl CollectionWriter<'_> {
     /// Writes the tables about own pages.
     pub fn write_members(&self, members: &[CollectionPage], pages: &ClusteredPages) -> Result<()> {
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         for page in members {
             let row = CollectionPageRow {
                 doc: page.doc.to_table(),
@@ -100,7 +100,7 @@ impl CollectionWriter<'_> {
             files.push(page.doc.shard(), row)?;
         }
         files.finish()?;
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         for page in members.iter().filter(|page| page.doc == page.collection) {
             let text = self.texts.of(page.doc);
             let row = CollectionRow {
@@ -115,7 +115,7 @@ impl CollectionWriter<'_> {
             files.push(page.doc.shard(), row)?;
         }
         files.finish()?;
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         for page in members.iter().filter(|page| page.doc == page.entry) {
             let text = self.texts.of(page.doc);
             let row = CollectionClusterRow {
@@ -171,14 +171,11 @@ impl CollectionWriter<'_> {
         }
         let mut of_size: BTreeMap<(u32, u32), i64> = BTreeMap::new();
         sizes.iter().for_each(|(of, _, clusters)| *of_size.entry(*of).or_default() += *clusters as i64);
-        self.plan.write(
-            0,
-            of_size.into_iter().map(|((cardinality, size), clusters)| CollectionSizeRow {
-                cardinality: cardinality.into(),
-                size: size.into(),
-                clusters,
-            }),
-        )?;
+        self.plan.write(of_size.into_iter().map(|((cardinality, size), clusters)| CollectionSizeRow {
+            cardinality: cardinality.into(),
+            size: size.into(),
+            clusters,
+        }))?;
         let largest = largest.into_iter().take(LARGEST).map(|(rank, _, url, title)| {
             let [cardinality, size, pages] = rank.map(|count| u64::from(u32::MAX - count));
             LargestCollections { cardinality, size, pages, title, url }
@@ -195,7 +192,7 @@ impl CollectionWriter<'_> {
             documents: row.documents as i64,
             share: row.share,
         });
-        self.plan.write(0, replicas)?;
+        self.plan.write(replicas)?;
         let avoid = judged.list.iter().map(|listed| AvoidRow {
             prefix: listed.of.prefix.clone(),
             host: listed.of.host.clone(),
@@ -207,7 +204,7 @@ impl CollectionWriter<'_> {
             since: listed.since,
             week: listed.week,
         });
-        self.plan.write(0, avoid)?;
+        self.plan.write(avoid)?;
         let list: String = judged.list.iter().map(|listed| format!("{}\n", listed.of.prefix)).collect();
         replace(&self.plan.results().file("avoid.txt"), list.as_bytes())?;
         let verdicts = judged.former.prefixes.iter().zip(&judged.verdicts).enumerate();
@@ -227,8 +224,8 @@ impl CollectionWriter<'_> {
                 verdict: verdict.name(),
             }
         });
-        self.plan.write(0, rows)?;
-        self.plan.write(0, summary.savings.iter().cloned())
+        self.plan.write(rows)?;
+        self.plan.write(summary.savings.iter().cloned())
     }
 
     fn summary(

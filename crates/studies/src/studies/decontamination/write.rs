@@ -1,5 +1,5 @@
-//! The tables of the decontamination job: the matches of a shard are written by its owner into one
-//! file, and the items by worker 0.
+//! The tables of the decontamination job: the matches of a shard are written by its owner, and the
+//! items by worker 0.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::steps::Match;
 use super::summary::ReferenceFileSummary;
 use crate::structures::{Ownership, Sorted};
 use crate::studies::StudyPlan;
-use crate::studies::shards::ShardFiles;
+use crate::studies::shards::ShardRows;
 use crate::tables::studies::decontamination::{ReferenceItemRow, ReferenceMatchRow};
 use crate::tables::{Table as _, Writer};
 
@@ -44,7 +44,7 @@ impl FoundMatches {
 
 /// Writes the matches of own documents, which are in order.
 pub(super) fn write_matches(plan: &StudyPlan, owned: &Ownership, mut matches: Sorted<Match>) -> Result<WrittenMatches> {
-    let mut files = ShardFiles::new(plan, owned);
+    let mut files = ShardRows::new(plan, owned);
     let mut written = WrittenMatches::default();
     let mut last = None;
     while let Some(found) = matches.record()? {

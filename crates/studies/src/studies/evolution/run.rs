@@ -115,41 +115,32 @@ fn hosts(cx: &mut Context, plan: &StudyPlan, owned: &Ownership) -> Result<BTreeM
 fn write(rows: &EvolutionRows, plan: &StudyPlan) -> Result<()> {
     let weeks = || plan.history.weeks.iter().map(|week| week.week).zip(&rows.weeks);
     let retention = weeks().flat_map(|(week, counts)| SizeClass::study().map(move |class| (week, counts, class)));
-    plan.write(
-        0,
-        retention.map(|(week, counts, class)| {
-            let retained = &counts.retained[class as usize];
-            RetentionRow {
-                week,
-                class: class.name(),
-                documents: retained.documents as i64,
-                retention: retained.retention(),
-                similarity: retained.similarity(),
-                reverse: retained.reverse(),
-            }
-        }),
-    )?;
+    plan.write(retention.map(|(week, counts, class)| {
+        let retained = &counts.retained[class as usize];
+        RetentionRow {
+            week,
+            class: class.name(),
+            documents: retained.documents as i64,
+            retention: retained.retention(),
+            similarity: retained.similarity(),
+            reverse: retained.reverse(),
+        }
+    }))?;
     let hosts = rows.hosts.iter();
-    plan.write(0, hosts.map(|(change, hosts)| HostChangeRow { change: *change, hosts: *hosts as i64 }))?;
-    plan.write(
-        0,
-        rows.amounts.shares().iter().map(|row| AmountRow {
-            amount: row.amount as i32,
-            class: row.class.name(),
-            pairs: row.pairs as i64,
-            share: row.share,
-            relative: row.relative,
-        }),
-    )?;
-    plan.write(
-        0,
-        rows.amounts.changes().iter().map(|row| ChangeClassRow {
-            class: row.class.name(),
-            change: row.change.name(),
-            pairs: row.pairs as i64,
-            share: row.share,
-        }),
-    )?;
+    plan.write(hosts.map(|(change, hosts)| HostChangeRow { change: *change, hosts: *hosts as i64 }))?;
+    plan.write(rows.amounts.shares().iter().map(|row| AmountRow {
+        amount: row.amount as i32,
+        class: row.class.name(),
+        pairs: row.pairs as i64,
+        share: row.share,
+        relative: row.relative,
+    }))?;
+    plan.write(rows.amounts.changes().iter().map(|row| ChangeClassRow {
+        class: row.class.name(),
+        change: row.change.name(),
+        pairs: row.pairs as i64,
+        share: row.share,
+    }))?;
     // Births and deaths begin with the second week. Class `None` has births only: a document that
     // dies was in a class with itself.
     let classes = |of: fn(&WeekCounts) -> &BySize, smallest: usize| {
@@ -158,9 +149,9 @@ fn write(rows: &EvolutionRows, plan: &StudyPlan) -> Result<()> {
         weeks().skip(1).flat_map(move |(week, counts)| classes().map(move |class| row(week, counts, class)))
     };
     let births = classes(|counts| &counts.births, 0);
-    plan.write(0, births.map(|(week, class, documents)| BirthRow { week, class, documents }))?;
+    plan.write(births.map(|(week, class, documents)| BirthRow { week, class, documents }))?;
     let deaths = classes(|counts| &counts.deaths, 1);
-    plan.write(0, deaths.map(|(week, class, documents)| DeathRow { week, class, documents }))
+    plan.write(deaths.map(|(week, class, documents)| DeathRow { week, class, documents }))
 }
 
 fn summary(rows: &EvolutionRows, history: &History) -> EvolutionSummary {

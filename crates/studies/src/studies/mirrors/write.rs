@@ -47,19 +47,16 @@ impl MirrorWriter<'_> {
             pairs.mirrors().for_each(|(_, found)| *sizes.entry((week, found.size)).or_default() += 1);
         }
         let size = |((week, size), pairs)| MirrorSizeRow { week, size: size as i64, pairs };
-        self.plan.write(0, sizes.into_iter().map(size))?;
+        self.plan.write(sizes.into_iter().map(size))?;
         let changes = changes.changes();
-        self.plan.write(
-            0,
-            changes.iter().map(|row| MirrorChangeRow {
-                class: row.class.name(),
-                change: row.change.name(),
-                pairs: row.pairs as i64,
-                share: row.share,
-            }),
-        )?;
-        self.plan.write(0, groups.into_iter().flatten())?;
-        self.plan.write(0, pair_rows.into_iter().flatten())?;
+        self.plan.write(changes.iter().map(|row| MirrorChangeRow {
+            class: row.class.name(),
+            change: row.change.name(),
+            pairs: row.pairs as i64,
+            share: row.share,
+        }))?;
+        self.plan.write(groups.into_iter().flatten())?;
+        self.plan.write(pair_rows.into_iter().flatten())?;
         let of_week = |week: &WeekOfMirrors| MirroredRow {
             week: week.week,
             pages: week.mirrored as i64,
@@ -67,9 +64,9 @@ impl MirrorWriter<'_> {
             share: week.share,
             study_share: week.study_share,
         };
-        self.plan.write(0, summary.mirrors.iter().map(of_week))?;
-        self.plan.write(0, spans)?;
-        self.plan.write(0, self.lag_rows())?;
+        self.plan.write(summary.mirrors.iter().map(of_week))?;
+        self.plan.write(spans)?;
+        self.plan.write(self.lag_rows())?;
         Ok(summary)
     }
 
@@ -172,7 +169,7 @@ impl MirrorWriter<'_> {
             let (class, pairs) = ("redirect", week.redirect as i64);
             rows.push(MirrorClassRow { week: week.week, class, pairs, study: None, published: None });
         }
-        self.plan.write(0, rows)
+        self.plan.write(rows)
     }
 
     fn summary(

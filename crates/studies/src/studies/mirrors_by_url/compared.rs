@@ -194,8 +194,8 @@ impl ComparedInputs<'_> {
         let name = |directory: &DirectoryOfCluster| HostName(directory.2 as u64);
         let table = places(directories.iter().map(name), pairs.iter().map(|pair| pair.map(name)));
         let mut pages = Vec::new();
-        for file in own_files(results, CollectionPageRow::NAME, self.owned) {
-            Scan::open(file, &["doc", "collection", "root"])?.for_each(|batch| {
+        for (_, own) in results.of_own_shards(CollectionPageRow::NAME, self.owned)? {
+            Scan::open(own, &["doc", "collection", "root"])?.for_each(|batch| {
                 let column = |name| field::<Int64Array>(batch, name);
                 let (docs, collections, roots) = (column("doc")?, column("collection")?, column("root")?);
                 for row in 0..batch.num_rows() {
@@ -232,12 +232,12 @@ impl ComparedInputs<'_> {
         Ok(rows)
     }
 
-    /// The collections in files of own shards that have a directory and are no noise.
+    /// The collections of own shards that have a directory and are no noise.
     fn own_directories(&self, results: &Results, least_size: i64) -> Result<Vec<DirectoryOfCluster>> {
         let mut directories = Vec::new();
-        for file in own_files(results, CollectionRow::NAME, self.owned) {
+        for (_, own) in results.of_own_shards(CollectionRow::NAME, self.owned)? {
             let columns = ["cluster", "collection", "host", "prefix", "pages", "principal"];
-            Scan::open(file, &columns)?.for_each(|batch| {
+            Scan::open(own, &columns)?.for_each(|batch| {
                 let column = |name| field::<Int64Array>(batch, name);
                 let (clusters, collections, pages) = (column("cluster")?, column("collection")?, column("pages")?);
                 let [hosts, prefixes]: [&StringArray; 2] = [field(batch, "host")?, field(batch, "prefix")?];
@@ -347,9 +347,4 @@ fn collections_of(store: &Store, week: &PastWeek) -> Result<Option<(Results, i64
     };
     let is_of_week = (summary.last, summary.week_commit) == (week.week, week.commit);
     Ok(is_of_week.then(|| (results, summary.least_size.into())))
-}
-
-/// The files of a table that have rows of own shards.
-fn own_files(results: &Results, table: &str, owned: &Ownership) -> impl Iterator<Item = std::path::PathBuf> {
-    owned.shards().map(|shard| results.committed_table(table, shard as usize)).filter(|path| path.exists())
 }

@@ -52,14 +52,8 @@ impl UrlMirrorWriter<'_> {
     /// of records in files for tests.
     pub(super) fn write(&self, counts: UrlCounts, all: u64, passed_over: u64) -> Result<MirrorsByUrlSummary> {
         let plan = self.plan;
-        plan.write(
-            0,
-            self.pairs().enumerate().map(|(number, (pair, tested))| self.candidate_row(number, pair, tested)),
-        )?;
-        plan.write(
-            0,
-            self.pairs().enumerate().flat_map(|(number, (pair, tested))| self.test_rows(number, pair, tested)),
-        )?;
+        plan.write(self.pairs().enumerate().map(|(number, (pair, tested))| self.candidate_row(number, pair, tested)))?;
+        plan.write(self.pairs().enumerate().flat_map(|(number, (pair, tested))| self.test_rows(number, pair, tested)))?;
         let levels = self.levels();
         let level_row = |(level, pairs): &(MirrorLevel, u64)| UrlLevelRow {
             level: level.name().to_owned(),
@@ -67,14 +61,14 @@ impl UrlMirrorWriter<'_> {
             published: level.published(),
         };
         let level_rows: Vec<UrlLevelRow> = levels.iter().map(level_row).collect();
-        plan.write(0, level_rows.iter().cloned())?;
-        plan.write(0, self.ranking())?;
-        plan.write(0, self.domains())?;
+        plan.write(level_rows.iter().cloned())?;
+        plan.write(self.ranking())?;
+        plan.write(self.domains())?;
         let (groups, probes) = (self.groups()?, self.probes());
         let probe_count = probes.len() as u64;
-        plan.write(0, groups.iter().cloned())?;
-        plan.write(0, probes)?;
-        plan.write(0, self.compared.rows.iter().cloned())?;
+        plan.write(groups.iter().cloned())?;
+        plan.write(probes)?;
+        plan.write(self.compared.rows.iter().cloned())?;
         let week = plan.history.weeks.last();
         let mirrors = levels.iter().filter(|(level, _)| level.is_mirror()).map(|(_, pairs)| pairs).sum();
         Ok(MirrorsByUrlSummary {

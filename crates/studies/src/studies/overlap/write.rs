@@ -1,7 +1,6 @@
 //! The tables of the overlap job.
 //!
-//! Small tables are written by worker 0. The rows of a shard are written by its owner into one
-//! file. So no table depends on the number of workers or processes.
+//! Small tables are written by worker 0, and the rows of a shard by its owner.
 
 use anyhow::Result;
 
@@ -10,7 +9,7 @@ use super::{ChunkingSummary, Overlap, REASONS, REPLICAS, ReasonCount, Unit};
 use crate::records::DocId;
 use crate::structures::{ByKey, CompactSort, Ownership, Sorted};
 use crate::studies::StudyPlan;
-use crate::studies::shards::ShardFiles;
+use crate::studies::shards::ShardRows;
 use crate::tables::Table;
 use crate::tables::studies::overlap::{
     ComponentRow, FamilyChunkRow, FamilyRow, HostOverlapRow, MostRow, OverlapRow, ReasonRow, ReplicaRow, SavingRow,
@@ -48,7 +47,7 @@ impl OverlapWriter<'_> {
             while let Some(pair) = pairs.record()? {
                 let of_a = &self.units.names[self.units.owned.index(pair.a)];
                 let of_b = &names[&(pair.b.to_table() as u64)];
-                // In the order of the alphabet, in the file of the first host's shard.
+                // In the order of the alphabet, among the rows of the first host's shard.
                 let order = if of_a < of_b { [0, 1] } else { [1, 0] };
                 let [host_a, host_b] = order.map(|at| [of_a, of_b][at].clone());
                 let [containment_a, containment_b] = order.map(|at| containment(&pair, at));
@@ -117,8 +116,8 @@ impl OverlapWriter<'_> {
         files.finish()
     }
 
-    fn shard_files<T: Table>(&self) -> ShardFiles<'_, T> {
-        ShardFiles::new(self.plan, self.owned)
+    fn shard_files<T: Table>(&self) -> ShardRows<T> {
+        ShardRows::new(self.plan, self.owned)
     }
 }
 
@@ -134,7 +133,7 @@ pub(super) fn write_small(plan: &StudyPlan, chunkings: &[ChunkingSummary], units
             published: row.published,
         })
     });
-    plan.write(0, replicas)?;
+    plan.write(replicas)?;
     let savings = chunkings.iter().map(|of| SavingRow {
         chunking: of.chunking.name(),
         documents: units as i64,
@@ -143,7 +142,7 @@ pub(super) fn write_small(plan: &StudyPlan, chunkings: &[ChunkingSummary], units
         bytes: of.saving.bytes as i64,
         published: of.saving.published,
     });
-    plan.write(0, savings)?;
+    plan.write(savings)?;
     let reasons = chunkings.iter().flat_map(|of| {
         let row = |(row, reason): (&ReasonCount, &'static str)| ReasonRow {
             chunking: of.chunking.name(),
@@ -152,7 +151,7 @@ pub(super) fn write_small(plan: &StudyPlan, chunkings: &[ChunkingSummary], units
         };
         of.reasons.iter().zip(REASONS).map(row)
     });
-    plan.write(0, reasons)?;
+    plan.write(reasons)?;
     let most = chunkings.iter().flat_map(|of| {
         of.most.iter().zip(1..).map(|(group, rank)| MostRow {
             chunking: of.chunking.name(),
@@ -165,5 +164,5 @@ pub(super) fn write_small(plan: &StudyPlan, chunkings: &[ChunkingSummary], units
             doc: group.doc,
         })
     });
-    plan.write(0, most)
+    plan.write(most)
 }

@@ -12,7 +12,7 @@ use super::write::ParagraphsWriter;
 use super::{BirthsSummary, FollowedWeek};
 use crate::config::Mode;
 use crate::records::Week;
-use crate::state::{PastWeek, Results, Store};
+use crate::state::{PastWeek, Store};
 use crate::structures::Ownership;
 use crate::studies::{CommittedTables, StudyPlan};
 use crate::tables::Table;
@@ -100,7 +100,7 @@ impl GenealogyJob<'_> {
             self.writer.write_births(&[], &[])?;
         }
         let reader = match &former {
-            Some(committed) => self.reader(&committed.results)?,
+            Some(committed) => LifetimeReader::of(committed.results.of_own_shards(LifetimeRow::NAME, owned)?),
             None => LifetimeReader::default(),
         };
         let own = self.writer.write_lifetimes(|each| lifetimes.finish(reader, each))?;
@@ -136,18 +136,6 @@ impl GenealogyJob<'_> {
     /// The days of the week before, and of week number `number`.
     fn days(&self, number: usize) -> [i32; 2] {
         [number - 1, number].map(|number| self.plan.history.weeks[number].week.days())
-    }
-
-    /// The lifetimes of own shards of a former run.
-    fn reader(&self, results: &Results) -> Result<LifetimeReader> {
-        let mut files = Vec::new();
-        for shard in self.owned.shards() {
-            let path = results.committed_table(LifetimeRow::NAME, shard as usize);
-            if path.exists() {
-                files.push((shard, path.into()));
-            }
-        }
-        Ok(LifetimeReader::of(files))
     }
 
     /// What each week brought, of all workers.

@@ -9,20 +9,20 @@ use crate::tables::studies::paragraphs::{ClusterSiteRow, ClusterSizeRow, Estimat
 /// Writes the small tables. Worker 0 calls it.
 pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSummary) -> Result<()> {
     let plan = found.plan;
-    plan.write(0, summary.regions.iter().cloned())?;
-    plan.write(0, summary.coverage.iter().cloned())?;
+    plan.write(summary.regions.iter().cloned())?;
+    plan.write(summary.coverage.iter().cloned())?;
     let sizes = REGIONS.into_iter().zip(&found.counts.sizes).flat_map(|(region, sizes)| {
         let several = sizes.range(2..);
         several.map(move |(size, clusters)| ClusterSizeRow { region, size: *size as i64, clusters: *clusters as i64 })
     });
-    plan.write(0, sizes)?;
+    plan.write(sizes)?;
     let sites = found.sites.iter().map(|(size, of)| ClusterSiteRow {
         size: *size as i64,
         clusters: of.clusters as i64,
         one_host: of.one_host as i64,
         one_site: of.one_site as i64,
     });
-    plan.write(0, sites)?;
+    plan.write(sites)?;
     let mut so_far = GrowthRow { step: 0, documents: 0, clusters: 0, duplicates: 0 };
     let growth = found.growth.steps.iter().map(|step| {
         so_far.step += 1;
@@ -31,7 +31,7 @@ pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSumma
         so_far.duplicates += step.duplicates as i64;
         so_far.clone()
     });
-    plan.write(0, growth)?;
+    plan.write(growth)?;
     let all = found.counts.duplicates(0) as i64;
     let estimates = summary.estimates.iter().map(|of| EstimateRow {
         steps: of.steps as i32,
@@ -43,7 +43,7 @@ pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSumma
         error: of.error,
         published: of.published,
     });
-    plan.write(0, estimates)?;
+    plan.write(estimates)?;
     let seeds = found.seeds.iter().zip(1..).map(|(seed, rank)| SeedRow {
         rank,
         doc: seed.doc.to_table(),
@@ -54,6 +54,6 @@ pub(super) fn write_small(found: &ParagraphsFound<'_>, summary: &ParagraphsSumma
         core: seed.core.map(|core| core as i64),
         chosen: seed.is_chosen,
     });
-    plan.write(0, seeds)?;
-    plan.write(0, summary.turnover.iter().cloned())
+    plan.write(seeds)?;
+    plan.write(summary.turnover.iter().cloned())
 }

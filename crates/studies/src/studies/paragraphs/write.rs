@@ -1,4 +1,4 @@
-//! The tables of the paragraphs job that have a file for each shard.
+//! The tables of the paragraphs job that have rows of each shard.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::operators::output::ClusterSizes;
 use crate::records::DocId;
 use crate::structures::Ownership;
 use crate::studies::StudyPlan;
-use crate::studies::shards::ShardFiles;
+use crate::studies::shards::ShardRows;
 use crate::tables::studies::genealogy::{BornPageRow, LifetimeRow, ParentRow};
 use crate::tables::studies::paragraphs::{BoilerplateRow, NearPageRow, ParagraphPageRow};
 use crate::tables::{DocumentRow, Names, Scan, Table, field};
@@ -33,7 +33,7 @@ impl ParagraphsWriter<'_> {
         connected: &[bool],
         boilerplate: &[u32],
     ) -> Result<()> {
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         for (page, doc) in self.owned.docs().enumerate().filter(|(page, _)| found.paragraphs[*page] > 0) {
             let row = ParagraphPageRow {
                 doc: doc.to_table(),
@@ -50,7 +50,7 @@ impl ParagraphsWriter<'_> {
 
     /// Writes the pages in clusters of near-duplicates, of own shards.
     pub fn write_near(&self, roots: &[Vec<DocId>], sizes: &[ClusterSizes]) -> Result<()> {
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         for shard in self.owned.shards() {
             for ((near, roots), sizes) in self.job.near.iter().zip(roots).zip(sizes) {
                 let pages = self.owned.of_shard(shard).zip(0..);
@@ -69,7 +69,7 @@ impl ParagraphsWriter<'_> {
 
     /// Writes the repeated paragraphs whose examples are own pages; they are sorted by example.
     pub fn write_boilerplate(&self, repeated: &[RepeatedParagraph]) -> Result<()> {
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         for of_shard in repeated.chunk_by(|a, b| a.doc.shard() == b.doc.shard()) {
             let names = self.names(of_shard[0].doc.shard(), of_shard)?;
             for repeated in of_shard {
@@ -93,7 +93,7 @@ impl ParagraphsWriter<'_> {
 
     /// Writes the births of own shards, and their parents; both are in the order of pages.
     pub fn write_births(&self, births: &[Birth], parents: &[Parent]) -> Result<()> {
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         let share = |count: u32, of: u32| f64::from(count) / f64::from(of.max(1));
         for Birth { doc, paragraphs, inherited, parents } in births.iter().copied() {
             let row = BornPageRow {
@@ -106,7 +106,7 @@ impl ParagraphsWriter<'_> {
             files.push(doc.shard(), row)?;
         }
         files.finish()?;
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         for parent in parents {
             let birth = births.binary_search_by_key(&parent.doc, |birth| birth.doc).ok();
             let row = ParentRow {
@@ -129,7 +129,7 @@ impl ParagraphsWriter<'_> {
         &self,
         make: impl FnOnce(&mut dyn FnMut(u32, Lifetime) -> Result<()>) -> Result<T>,
     ) -> Result<T> {
-        let mut files = ShardFiles::new(self.plan, self.owned);
+        let mut files = ShardRows::new(self.plan, self.owned);
         let made = make(&mut |shard, lifetime| files.push(shard, LifetimeRow::from(lifetime)))?;
         files.finish()?;
         Ok(made)

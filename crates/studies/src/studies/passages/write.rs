@@ -1,4 +1,4 @@
-//! The tables of the passages job: the rows of a shard are written by its owner into one file.
+//! The tables of the passages job: the rows of a shard are written by its owner.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::steps::{DocumentPassage, united};
 use crate::records::DocId;
 use crate::structures::{Ownership, Sorted};
 use crate::studies::StudyPlan;
-use crate::studies::shards::ShardFiles;
+use crate::studies::shards::ShardRows;
 use crate::tables::studies::passages::{PassageRow, PassageSourceRow};
 
 /// Writes the passages of own documents, and where they come from.
 pub(super) fn write(plan: &StudyPlan, owned: &Ownership, mut passages: Sorted<DocumentPassage>) -> Result<()> {
-    let (mut rows, mut sources) = (ShardFiles::new(plan, owned), ShardFiles::new(plan, owned));
+    let (mut rows, mut sources) = (ShardRows::new(plan, owned), ShardRows::new(plan, owned));
     let mut of_document: Vec<DocumentPassage> = Vec::new();
     while let Some(passage) = passages.record()? {
         if of_document.last().is_some_and(|last| last.doc != passage.doc) {
@@ -44,7 +44,7 @@ fn row(passage: &DocumentPassage) -> PassageRow {
 }
 
 /// Writes from where the copies in a document are, whose passages these are.
-fn write_sources(files: &mut ShardFiles<'_, PassageSourceRow>, passages: &[DocumentPassage]) -> Result<()> {
+fn write_sources(files: &mut ShardRows<PassageSourceRow>, passages: &[DocumentPassage]) -> Result<()> {
     let mut by_source: BTreeMap<DocId, Vec<[u32; 2]>> = BTreeMap::new();
     for passage in passages.iter().filter(|passage| passage.copied > 0) {
         let end = passage.word + passage.words;

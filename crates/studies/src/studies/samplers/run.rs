@@ -187,8 +187,8 @@ impl SampledWeek<'_> {
             SamplerRow { sampler: sampler.name(), values, bytes, empty: words.empty[number] }
         };
         let sizes: Vec<SamplerRow> = samplers.iter().enumerate().map(size).collect();
-        plan.write(0, sizes.iter().cloned())?;
-        plan.write(0, errors.iter().flatten().cloned())?;
+        plan.write(sizes.iter().cloned())?;
+        plan.write(errors.iter().flatten().cloned())?;
         let summary = |(size, errors): (SamplerRow, Vec<SamplerErrorRow>)| SamplerSummary::new(&size, &errors);
         let history = &plan.history;
         Ok(SamplersSummary {

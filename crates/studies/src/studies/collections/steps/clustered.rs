@@ -100,9 +100,8 @@ fn read_components(
 ) -> Result<()> {
     pages.roots.fill(DocId::NONE);
     pages.sizes.fill(0);
-    let files = owned.shards().map(|shard| results.committed_table(ComponentRow::NAME, shard as usize));
-    for file in files.filter(|file| file.exists()) {
-        Scan::open(file.clone(), &["chunking", "component", "doc"])?.for_each(|batch| {
+    for (_, rows) in results.of_own_shards(ComponentRow::NAME, owned)? {
+        Scan::open(&rows, &["chunking", "component", "doc"])?.for_each(|batch| {
             let chunkings: &StringArray = field(batch, "chunking")?;
             let (components, docs): (&Int64Array, &Int64Array) = (field(batch, "component")?, field(batch, "doc")?);
             for row in (0..docs.len()).filter(|row| chunkings.value(*row) == chunking.name()) {
@@ -110,7 +109,7 @@ fn read_components(
                 ensure!(
                     owned.knows(component) && owned.knows(doc) && owned.has(doc),
                     "{} has the unknown page {component} or {doc}",
-                    file.display()
+                    rows.path().display()
                 );
                 pages.roots[owned.index(doc)] = component;
             }

@@ -2,7 +2,6 @@
 //! families and their collections.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use arrow_array::{Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
@@ -53,12 +52,6 @@ pub struct FormerFamilies {
 }
 
 impl FormerTables<'_> {
-    /// The files of own shards of a table.
-    fn files<T: Table>(&self) -> Vec<PathBuf> {
-        let files = self.owned.shards().map(|shard| self.results.committed_table(T::NAME, shard as usize));
-        files.filter(|file| file.exists()).collect()
-    }
-
     /// Calls `each` with the rows of one chunking in the batches of a table: a batch, and the
     /// numbers of its rows.
     fn each_batch<T: Table>(
@@ -67,8 +60,8 @@ impl FormerTables<'_> {
         chunking: Chunking,
         mut each: impl FnMut(&RecordBatch, &mut dyn Iterator<Item = usize>) -> Result<()>,
     ) -> Result<()> {
-        for file in self.files::<T>() {
-            Scan::open(file, columns)?.for_each(|batch| {
+        for (_, rows) in self.results.of_own_shards(T::NAME, self.owned)? {
+            Scan::open(rows, columns)?.for_each(|batch| {
                 let chunkings: &StringArray = field(batch, "chunking")?;
                 each(batch, &mut (0..batch.num_rows()).filter(|row| chunkings.value(*row) == chunking.name()))
             })?;
@@ -91,14 +84,15 @@ impl FormerTables<'_> {
     ) -> Result<()> {
         let FormerTables { owned, changes, .. } = self;
         let columns = ["chunking", "doc_a", "doc_b", "shared", "containment_a", "containment_b"];
-        let (mut files, mut scan, mut read) = (self.files::<OverlapRow>().into_iter(), None, 0);
+        let own = self.results.of_own_shards(OverlapRow::NAME, owned)?;
+        let (mut own, mut scan, mut read) = (own.into_iter(), None, 0);
         let mut is_more = true;
         while cx.any(is_more)? {
             let mut dealer = cx.dealer();
             let mut dealt = 0;
             while is_more && dealt < PAIRS {
                 if scan.is_none() {
-                    scan = files.next().map(|file| Scan::open(file, &columns)).transpose()?;
+                    scan = own.next().map(|(_, rows)| Scan::open(rows, &columns)).transpose()?;
                     is_more = scan.is_some();
                 }
                 let Some(open) = &mut scan else { break };

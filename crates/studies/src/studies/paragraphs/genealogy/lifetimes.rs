@@ -214,8 +214,8 @@ fn changed(lifetime: Option<Lifetime>, event: &DatedEvent, turnover: &mut WeekTu
 /// Reads the lifetimes of own shards from the tables of a former run.
 #[derive(Default)]
 pub struct LifetimeReader {
-    /// The files that are left, with their shards, ascending.
-    files: VecDeque<(u32, RowRange)>,
+    /// The rows that are left, with their shards, ascending.
+    rows: VecDeque<(u32, RowRange)>,
     scan: Option<Scan>,
     batch: Option<RecordBatch>,
     row: usize,
@@ -223,9 +223,9 @@ pub struct LifetimeReader {
 }
 
 impl LifetimeReader {
-    /// Reads these files; the shard of each, ascending.
-    pub fn of(files: Vec<(u32, RowRange)>) -> LifetimeReader {
-        LifetimeReader { files: files.into(), ..LifetimeReader::default() }
+    /// Reads these rows, each of one shard; shards ascend.
+    pub fn of(rows: Vec<(u32, RowRange)>) -> LifetimeReader {
+        LifetimeReader { rows: rows.into(), ..LifetimeReader::default() }
     }
 
     /// The next lifetime and its shard.
@@ -245,7 +245,7 @@ impl LifetimeReader {
                     continue;
                 }
             }
-            let Some((shard, rows)) = self.files.pop_front() else { return Ok(None) };
+            let Some((shard, rows)) = self.rows.pop_front() else { return Ok(None) };
             let columns = ["paragraph", "first_week", "first_doc", "last_week", "last_doc"];
             (self.scan, self.shard) = (Some(Scan::open(&rows, &columns)?), shard);
         }
