@@ -542,7 +542,8 @@ impl WeekRequest {
         let earlier = manifest.as_ref().map(|manifest| Earlier::before(manifest, week)).unwrap_or_default();
         ensure!(
             existing.is_none() || earlier.last().is_some() || earlier.removed.is_none(),
-            "week {week} is in {root} already and cannot be computed again: the weeks before it were removed"
+            "week {week} is in {root} already and cannot be computed again: the weeks before it, of which it may have pages, were removed \
+             by `nigh vacuum`. Give a later date with `--week`"
         );
         let settings = self.settings(store, manifest.as_ref(), &earlier)?;
         if let Some(manifest) = &manifest {
