@@ -601,3 +601,74 @@ fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
     assert!(is_former > 0, "no kill came before the end");
     assert!(corpus.run_well(new, &[]) == new_tables);
 }
+
+#[test]
+fn a_reference_that_is_not_read_whole_is_an_error() {
+    let corpus = QuizCorpus::new();
+    let store = corpus.name("store");
+    let texts: Vec<String> = (0..400).map(|number| words(number, 30)).collect();
+    let lines: String = texts.iter().map(|text| serde_json::json!({ "text": text }).to_string() + "\n").collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![("text", Arc::new(StringArray::from(texts.clone())))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    (0..20).for_each(|number| writer.write(&batch.slice(number * 20, 20)).unwrap());
+    writer.finish().unwrap();
+    let arrow = writer.into_inner().unwrap();
+    let gzip = |bytes: &[u8]| {
+        use std::io::Write as _;
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(bytes).unwrap();
+        gzip.finish().unwrap()
+    };
+    let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).unwrap();
+    let half = |bytes: Vec<u8>| bytes[..bytes.len() / 2].to_vec();
+    let mut zeroed = arrow.clone();
+    zeroed[..20].fill(0);
+    let middle = arrow.len() / 2;
+    let csv = format!("text\n{}\n", texts.join("\n"));
+    std::fs::write(corpus.path("good.jsonl"), &lines).unwrap();
+    let early = "could not be read, for it ends early";
+    for (name, bytes, wanted) in [
+        ("zeroed.arrow", zeroed, "is damaged at its beginning"),
+        ("cut.arrow", half(arrow.clone()), early),
+        ("cut.arrow.zst", [zstd(&arrow[..middle]), half(zstd(&arrow[middle..]))].concat(), early),
+        ("cut.jsonl.gz", half(gzip(lines.as_bytes())), early),
+        ("cut.csv.gz", half(gzip(csv.as_bytes())), early),
+        ("junk.arrow", [&arrow[..], b"no stream at all"].concat(), "16 B of"),
+        ("other.arrow", Vec::new(), "is damaged at its beginning"),
+        ("other.csv", b"prompt\none two\n".to_vec(), "has none of the columns `text`: it has `prompt`"),
+    ] {
+        std::fs::write(corpus.path(name), bytes).unwrap();
+        let against = [corpus.name("good.jsonl"), corpus.name(name)];
+        let flags = ["-q", "--store", &store, "--against", &against[0], &against[1]];
+        let failed = run(&[&["run"][..], &flags].concat());
+        assert_eq!(failed.code, Some(1), "{name}: {}{}", failed.stdout, failed.stderr);
+        assert!(failed.stderr.contains(wanted) && failed.stderr.contains(&against[1]), "{name}: {}", failed.stderr);
+        if name.starts_with("cut") {
+            assert!(failed.stderr.contains("set max-unread-share in [decontamination]"), "{}", failed.stderr);
+            let job = job(corpus.folder.path(), "[decontamination]\nmax-unread-share = 1.0\n");
+            run_well(&[&["run", job.to_str().unwrap()][..], &flags].concat());
+        }
+    }
+}
+
+#[test]
+fn bytes_of_parquet_that_say_nothing_of_text_are_texts_of_a_reference() {
+    let corpus = QuizCorpus::new();
+    let texts: Vec<String> = (0..10).map(text).collect();
+    let bytes: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("binary", Arc::new(arrow_array::BinaryArray::from(bytes.clone()))),
+        ("text", Arc::new(StringArray::from(texts.clone()))),
+    ];
+    write_parquet(&corpus.path("bytes.parquet"), columns);
+    let matches = |column: &str| {
+        let job = job(corpus.folder.path(), &format!("[decontamination]\ncolumns = [\"{column}\"]\n"));
+        let [store, against] = [corpus.name("store"), corpus.name("bytes.parquet")];
+        run_well(&["run", job.to_str().unwrap(), "-q", "--store", &store, "--against", &against]);
+        corpus.rows("matches", &["doc", "item", "containment"])
+    };
+    let of_texts = matches("text");
+    assert!(!of_texts.is_empty());
+    assert_eq!(matches("binary"), of_texts);
+}

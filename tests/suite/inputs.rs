@@ -286,3 +286,85 @@ fn mistaken_inputs_and_stores_get_a_sentence_that_says_what_to_do() {
         }
     }
 }
+
+/// A stream of Arrow with ids and texts, in batches of ten rows.
+fn arrow(from: usize, rows: usize) -> Vec<u8> {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, RecordBatch, StringArray};
+
+    let batches = (from..from + rows).step_by(10).map(|from| {
+        let texts = |text: fn(usize) -> String| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values((from..from + 10).map(text)))
+        };
+        let text = |row: usize| line(row).split('"').nth(7).unwrap().to_owned();
+        RecordBatch::try_from_iter([("id", texts(|row| format!("id{row}"))), ("text", texts(text))]).unwrap()
+    });
+    let batches: Vec<RecordBatch> = batches.collect();
+    let mut writer = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.finish().unwrap();
+    writer.into_inner().unwrap()
+}
+
+#[test]
+fn arrow_that_is_cut_is_named_and_streams_behind_each_other_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let by_id = job(folder.path(), "[cluster]\nweek = \"2024-01-08\"\n[cluster.read.columns]\nid = \"id\"\n");
+    let run = |store: &str, bytes: &[&[u8]]| {
+        let write = |(number, bytes): (usize, &&[u8])| {
+            let path = folder.path().join(format!("{number}.arrow"));
+            std::fs::write(&path, bytes).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let paths: Vec<String> = bytes.iter().enumerate().map(write).collect();
+        let flags = [&["--json", "--input"][..], &paths.iter().map(String::as_str).collect::<Vec<_>>()].concat();
+        ran(&mut command(&by_id, &folder.path().join(store), &flags))
+    };
+    let [a, b] = [arrow(0, 50), arrow(50, 50)];
+    let joined = [&a[..], &b].concat();
+    assert_eq!(documents(&run("joined", &[&joined])), 100);
+    let cut = run("cut", &[&a, &b[..b.len() * 3 / 4]]);
+    assert_eq!(cut.code, Some(3), "{}", cut.stderr);
+    assert!(cut.stderr.contains("1.arrow, which ends early"), "{}", cut.stderr);
+    let damaged = run("damaged", &[&a, &[&b[..], b"no stream at all, of some length".repeat(100).as_slice()].concat()]);
+    assert_eq!(damaged.code, Some(3), "{}", damaged.stderr);
+    assert!(damaged.stderr.contains("1.arrow"), "{}", damaged.stderr);
+    let flags = ["--json", "--input", "-"];
+    assert_eq!(documents(&piped(&mut command(&by_id, &folder.path().join("piped"), &flags), joined)), 100);
+}
+
+#[test]
+fn a_compressed_file_with_a_damaged_beginning_is_unread() {
+    let folder = tempfile::tempdir().unwrap();
+    let (job, good) = (small_job(folder.path(), ""), folder.path().join("good.jsonl"));
+    std::fs::write(&good, lines(100)).unwrap();
+    let others: Vec<u8> = (400..800).map(line).collect::<String>().into_bytes();
+    let files = [("a.gz", gzip(&others)), ("a.zst", zstd::bulk::compress(&others, 1).unwrap())];
+    for (name, mut bytes) in files {
+        bytes[..10].fill(0);
+        let path = folder.path().join(name.replace('.', ".jsonl."));
+        std::fs::write(&path, bytes).unwrap();
+        let flags = ["--json", "--input", good.to_str().unwrap(), path.to_str().unwrap()];
+        let failed = ran(&mut command(&job, &folder.path().join(format!("store-{name}")), &flags));
+        assert_eq!(failed.code, Some(3), "{name}: {}", failed.stderr);
+        assert!(failed.stderr.contains(path.to_str().unwrap()), "{}", failed.stderr);
+        // Text is read, whatever the name says.
+        std::fs::write(&path, &others).unwrap();
+        assert_eq!(documents(&ran(&mut command(&job, &folder.path().join(format!("text-{name}")), &flags))), 500);
+    }
+}
+
+#[test]
+fn an_id_of_csv_that_is_no_text_is_a_reject() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "max-reject-share = 1.0\n[cluster.read.columns]\nid = \"id\"";
+    let (job, path) = (small_job(folder.path(), text), folder.path().join("a.csv"));
+    std::fs::write(&path, b"id,text\nx\xff,one two\nx\xfe,one two\ny,three four\n").unwrap();
+    let flags = ["--json", "--input", path.to_str().unwrap()];
+    let done = ran(&mut command(&job, &folder.path().join("store"), &flags));
+    assert_eq!(documents(&done), 1);
+    let summary: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let rejects = &summary["counts"]["rejects"];
+    assert_eq!(rejects["csv: an id that is neither text nor a whole number"], 2, "{rejects}");
+}

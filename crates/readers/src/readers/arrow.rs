@@ -3,13 +3,15 @@
 //! contents. Hugging Face `datasets` and Feather (version 2) write them.
 //!
 //! ```text
-//! message: FFFFFFFF, length of the head, head, body          the first one has the schema
-//! batch:   only the columns that the job names are decoded, each row is a page
+//! schema: with it a stream begins, and its columns are found by their names
+//! batch:  only the columns that the job names are decoded, each row is a page
 //! ```
 //!
 //! Lengths are claims: a head is believed up to a limit, a body is read as it comes, and a
 //! compressed buffer must not claim more than a batch may have. The decoder of `arrow-ipc` checks
-//! offsets and UTF-8. A damaged batch is a reject, and so is what follows it.
+//! offsets. Texts are decoded as bytes, as they are stored, so that one that is not UTF-8 concerns
+//! its row only. A damaged batch is a reject, and its bytes count as unread; the next one is read,
+//! but not with a damaged dictionary.
 //!
 //! A stream on standard input must have its end marker: without it, nothing tells a stream that is
 //! complete from one whose writer was killed. So it is an error, not a reject. Files and objects
@@ -19,6 +21,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::sync::Arc;
@@ -34,40 +37,29 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
 use arrow_ipc::{MessageHeader, root_as_message};
-use arrow_schema::{DataType, Fields, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use nigh_kernels::structures::CompactSort;
 
 use super::fields::{self, Date};
 use super::find::STANDARD_INPUT;
 use super::item::{Item, Reader, Reject, Unread};
+use super::messages::{BODY, HEAD, IpcMessage, MessageBytes, MessageStep, NO_MEMORY, SIGNATURE};
 use super::rows::{PageFields, PageRow, RowId};
-use super::streams::{MemberStep, Members, Stored};
 use super::value;
 use crate::reading::{Columns, Reading, TextColumns};
 use nigh_text::contained::contained;
 
-/// The first bytes of a file; two zeros follow.
-pub const SIGNATURE: &[u8] = b"ARROW1";
-/// The longest head of a message, in bytes.
-const HEAD: usize = 64 << 20;
-/// The most bytes of a batch or dictionary as stored, and those that one of its compressed buffers
-/// may claim.
-const BODY: u64 = 1 << 31;
-/// The error of a batch that is longer than the memory allows. Not a reject: which rows there are
-/// does not depend on the memory.
-const NO_MEMORY: &str = "a batch is larger than the memory of a worker allows: raise `memory`, or run fewer workers";
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
 /// Reads the pages of one file of record batches, plain or compressed as a whole.
 pub struct ArrowReader {
     bytes: MessageBytes,
-    schema: SchemaRef,
-    columns: PageFields<ColumnPath>,
-    /// The fields of the schema that are decoded, ascending.
-    wanted: Vec<usize>,
-    dictionaries: HashMap<i64, ArrayRef>,
-    /// The batch that is being read, and its next row.
+    /// The stream that is being read; `None` if its columns are not those of the job.
+    stream: Option<ArrowStream>,
+    /// Whether the first stream has the column of the URLs.
+    has_url: bool,
+    /// The batch that is being read, its next row, and its rows.
     batch: Option<(PageFields<ArrowColumn>, usize, usize)>,
     /// The number, in the file, of the next row.
     row: u64,
@@ -76,6 +68,18 @@ pub struct ArrowReader {
     ended: bool,
     reading: Reading,
     name: String,
+}
+
+/// What the schema of a stream says, and its dictionaries.
+struct ArrowStream {
+    /// The schema with bytes for texts.
+    schema: SchemaRef,
+    columns: PageFields<ColumnPath>,
+    /// The fields of the schema that are decoded, ascending.
+    wanted: Vec<usize>,
+    /// Whether the column of HTML has texts: UTF-8, whatever charset a page declares.
+    html_is_text: bool,
+    dictionaries: HashMap<i64, ArrayRef>,
 }
 
 /// Whether a file or a pipe begins with these bytes: the signature of a file, or the first message
@@ -106,39 +110,16 @@ impl ArrowReader {
     pub fn new(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> anyhow::Result<Option<ArrowReader>> {
         let failed = || format!("cannot read {name}");
         let mut bytes = MessageBytes::new(source, reading).with_context(failed)?;
-        let first = bytes.take(SIGNATURE.len() + 2).with_context(failed)?;
-        // Some programs fill up more than the eight bytes of the signature.
-        if first.is_some_and(|first| first.starts_with(SIGNATURE)) {
-            while bytes.take(4).with_context(failed)?.is_some_and(|zeros| zeros == [0; 4]) {}
-        }
-        bytes.go_back();
-        let Some(message) = bytes.message().with_context(failed)? else {
-            if bytes.is_short && name == STANDARD_INPUT {
-                bail!(ended_early(0, 0));
-            }
-            return Ok(None);
+        let head = match bytes.step().with_context(failed)? {
+            MessageStep::Message(message) => message.head,
+            MessageStep::Cut(_) | MessageStep::End(_) if name == STANDARD_INPUT => bail!(ended_early(0, 0)),
+            _ => return Ok(None),
         };
-        let schema = contained(|| {
-            let head = root_as_message(&message.head).ok()?.header_as_schema()?;
-            let is_big_endian = head.endianness() == arrow_ipc::Endianness::Big;
-            Some((is_big_endian, arrow_ipc::convert::try_fb_to_schema(head).ok()?))
-        });
-        let Ok(Some((is_big_endian, schema))) = schema else { return Ok(None) };
-        if is_big_endian {
-            bail!(
-                "{name} has numbers with the highest byte first (big-endian), which are not read: write it again with pyarrow"
-            );
-        }
-        let columns = columns(&schema, name, &reading.columns)?;
-        let mut wanted: Vec<usize> = columns.all().filter_map(|path| schema.index_of(&path[0]).ok()).collect();
-        wanted.sort_rows();
-        wanted.dedup();
+        let Some(stream) = ArrowStream::new(&head, name, &reading.columns)? else { return Ok(None) };
         Ok(Some(ArrowReader {
             bytes,
-            schema: Arc::new(schema),
-            columns,
-            wanted,
-            dictionaries: HashMap::new(),
+            has_url: stream.columns.url.is_some(),
+            stream: Some(stream),
             batch: None,
             row: 0,
             batches: 0,
@@ -146,6 +127,13 @@ impl ArrowReader {
             reading: reading.clone(),
             name: name.to_owned(),
         }))
+    }
+
+    /// The same, for the bytes of this local file, whose table of contents says where messages
+    /// begin.
+    #[must_use]
+    pub fn with_contents(self, file: File) -> ArrowReader {
+        ArrowReader { bytes: self.bytes.with_contents(file), ..self }
     }
 
     /// The names of its columns, also of those within structures; and which of those whose values
@@ -161,21 +149,23 @@ impl ArrowReader {
             }
         }
         let mut names = Vec::new();
-        add("", self.schema.fields(), &mut names);
-        (names, self.columns.values.iter().map(Option::is_some).collect())
+        let Some(stream) = &self.stream else { return (names, Vec::new()) };
+        add("", stream.schema.fields(), &mut names);
+        (names, stream.columns.values.iter().map(Option::is_some).collect())
     }
 
     /// Whether the file has the column of the URLs.
     pub fn has_url(&self) -> bool {
-        self.columns.url.is_some()
+        self.has_url
     }
 
     fn item(&mut self) -> io::Result<Option<Item>> {
         loop {
+            let html_is_text = self.stream.as_ref().is_some_and(|stream| stream.html_is_text);
             if let Some((columns, row, rows)) = &mut self.batch
                 && row < rows
             {
-                let item = contained(|| page(columns, *row, self.row, &self.reading));
+                let item = contained(|| page(columns, *row, self.row, &self.reading, html_is_text));
                 *row += 1;
                 self.row += 1;
                 return Ok(Some(
@@ -186,37 +176,124 @@ impl ArrowReader {
             if self.ended {
                 return Ok(None);
             }
-            let Some(message) = self.bytes.message()? else {
-                self.ended = true;
-                if self.bytes.is_short && self.name == STANDARD_INPUT {
+            let is_piped = self.name == STANDARD_INPUT;
+            let reason = match self.bytes.step()? {
+                MessageStep::End(has_marker) => {
+                    self.ended = true;
+                    if is_piped && !has_marker {
+                        return Err(io::Error::other(ended_early(self.batches, self.row)));
+                    }
+                    return Ok(None);
+                }
+                MessageStep::Cut(_) if is_piped => {
                     return Err(io::Error::other(ended_early(self.batches, self.row)));
                 }
-                return Ok(self.bytes.damage.take().map(|reason| reject(self.row, reason.to_owned())));
+                MessageStep::Message(message) if is_piped && message.is_schema && !message.follows_end => {
+                    return Err(io::Error::other(ended_early(self.batches, self.row)));
+                }
+                MessageStep::Cut(reason) | MessageStep::Lost(reason) => {
+                    // Maybe it was a dictionary.
+                    self.stream.iter_mut().for_each(|stream| stream.dictionaries.clear());
+                    Some((self.row, reason.to_owned()))
+                }
+                MessageStep::Message(message) => self.read(&message)?,
             };
-            match contained(|| self.decode(&message)) {
-                Ok(Ok(())) => {}
-                Ok(Err(NO_MEMORY)) => return Err(io::Error::other(NO_MEMORY)),
-                // The places of later rows are not known.
-                Ok(Err(reason)) => {
-                    self.ended = true;
-                    return Ok(Some(reject(self.row, reason.to_owned())));
-                }
-                Err(cause) => {
-                    self.ended = true;
-                    return Ok(Some(reject(self.row, format!("arrow: damaged batch: {cause}"))));
-                }
+            if let Some((place, reason)) = reason {
+                return Ok(Some(reject(place, reason)));
             }
         }
     }
 
-    /// Decodes a message: a batch, or a dictionary. The reason of a reject if it is damaged.
-    fn decode(&mut self, message: &IpcMessage) -> Result<(), &'static str> {
+    /// Reads a message. Returns the place and the reason of a reject if it is damaged.
+    fn read(&mut self, message: &IpcMessage) -> io::Result<Option<(u64, String)>> {
+        let place = self.row;
+        if message.is_schema {
+            let stream = ArrowStream::new(&message.head, &self.name, &self.reading.columns);
+            let has_url = self.has_url;
+            self.stream = stream.ok().flatten().filter(|stream| stream.columns.url.is_some() == has_url);
+            if self.stream.is_some() {
+                return Ok(None);
+            }
+            self.bytes.lose(message.length);
+            return Ok(Some((place, "arrow: a stream behind the first one that lacks columns of it".to_owned())));
+        }
+        let Some(stream) = &mut self.stream else {
+            self.bytes.lose(message.length);
+            return Ok(None);
+        };
+        let reason = match contained(|| stream.decode(message, self.bytes.longest)) {
+            Ok(Ok(None)) => return Ok(None),
+            Ok(Ok(Some((columns, rows)))) => {
+                self.batch = Some((columns, 0, rows));
+                self.batches += 1;
+                return Ok(None);
+            }
+            Ok(Err(NO_MEMORY)) => return Err(io::Error::other(NO_MEMORY)),
+            Ok(Err(reason)) => reason.to_owned(),
+            Err(cause) => format!("arrow: damaged batch: {cause}"),
+        };
+        self.bytes.lose(message.length);
+        // A batch must not be read with a dictionary that is older than its own.
+        match contained(|| dictionary_of(&message.head)) {
+            Ok(Some(dictionary)) => drop(stream.dictionaries.remove(&dictionary)),
+            Ok(None) => {}
+            Err(_) => stream.dictionaries.clear(),
+        }
+        // Later rows have the places that they would have if this batch were good.
+        self.row += contained(|| rows_of(&message.head)).ok().flatten().unwrap_or_default();
+        Ok(Some((place, reason)))
+    }
+}
+
+/// The number of the dictionary that a message has.
+fn dictionary_of(head: &[u8]) -> Option<i64> {
+    Some(root_as_message(head).ok()?.header_as_dictionary_batch()?.id())
+}
+
+/// The rows that a batch claims to have.
+fn rows_of(head: &[u8]) -> Option<u64> {
+    let rows = root_as_message(head).ok()?.header_as_record_batch()?.length();
+    u64::try_from(rows).ok().filter(|rows| *rows <= BODY)
+}
+
+/// The columns of a batch, and its rows.
+type ArrowRows = (PageFields<ArrowColumn>, usize);
+
+impl ArrowStream {
+    /// The stream that begins with this schema; `None` if that is damaged.
+    ///
+    /// # Errors
+    /// If it lacks a column of the job; the message names those that it has.
+    fn new(head: &[u8], name: &str, of_job: &Columns) -> anyhow::Result<Option<ArrowStream>> {
+        let schema = contained(|| {
+            let head = root_as_message(head).ok()?.header_as_schema()?;
+            let is_big_endian = head.endianness() == arrow_ipc::Endianness::Big;
+            Some((is_big_endian, arrow_ipc::convert::try_fb_to_schema(head).ok()?))
+        });
+        let Ok(Some((is_big_endian, schema))) = schema else { return Ok(None) };
+        if is_big_endian {
+            bail!(
+                "{name} has numbers with the highest byte first (big-endian), which are not read: write it again with pyarrow"
+            );
+        }
+        let columns = columns(&schema, name, of_job)?;
+        let mut wanted: Vec<usize> = columns.all().filter_map(|path| schema.index_of(&path[0]).ok()).collect();
+        wanted.sort_rows();
+        wanted.dedup();
+        let html_is_text = columns.html.as_ref().is_some_and(|path| type_of(&schema, path).is_some_and(is_text));
+        let schema = Arc::new(Schema::new(schema.fields().iter().map(with_bytes).collect::<Fields>()));
+        Ok(Some(ArrowStream { schema, columns, wanted, html_is_text, dictionaries: HashMap::new() }))
+    }
+
+    /// Decodes a message: a batch, or a dictionary. The reason of a reject if it is damaged, or
+    /// takes more than `longest` bytes.
+    fn decode(&mut self, message: &IpcMessage, longest: u64) -> Result<Option<ArrowRows>, &'static str> {
         const DAMAGED: &str = "arrow: damaged batch";
         let head = root_as_message(&message.head).map_err(|_| DAMAGED)?;
         match head.header_type() {
             MessageHeader::RecordBatch => {
                 let batch = head.header_as_record_batch().ok_or(DAMAGED)?;
-                self.check_claims(&batch, &message.body)?;
+                check_claims(&batch, &message.body, longest)?;
                 let decoded = read_record_batch(
                     &message.body,
                     batch,
@@ -228,38 +305,78 @@ impl ArrowReader {
                 let decoded = decoded.map_err(|_| DAMAGED)?;
                 let rows = decoded.num_rows();
                 let columns = self.columns.map(|path| ArrowColumn::new(&decoded, path)).map_err(|()| DAMAGED)?;
-                self.batch = Some((columns, 0, rows));
-                self.batches += 1;
+                Ok(Some((columns, rows)))
             }
             MessageHeader::DictionaryBatch => {
                 let batch = head.header_as_dictionary_batch().ok_or(DAMAGED)?;
-                self.check_claims(&batch.data().ok_or(DAMAGED)?, &message.body)?;
+                check_claims(&batch.data().ok_or(DAMAGED)?, &message.body, longest)?;
                 read_dictionary(&message.body, batch, &self.schema, &mut self.dictionaries, &head.version())
                     .map_err(|_| DAMAGED)?;
+                Ok(None)
             }
-            _ => {}
+            _ => Ok(None),
         }
-        Ok(())
     }
+}
 
-    /// Checks what the compressed buffers of a batch claim to become.
-    fn check_claims(&self, batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), &'static str> {
-        if batch.compression().is_none() {
-            return Ok(());
+/// Checks what the compressed buffers of a batch claim to become.
+fn check_claims(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, longest: u64) -> Result<(), &'static str> {
+    if batch.compression().is_none() {
+        return Ok(());
+    }
+    let mut sum = 0_u64;
+    for buffer in batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0) {
+        let start = usize::try_from(buffer.offset()).ok();
+        let claim =
+            start.and_then(|start| body.get(start..)?.first_chunk::<8>()).map(|claim| i64::from_le_bytes(*claim));
+        match claim {
+            // The buffer is stored as it is.
+            Some(-1) => {}
+            Some(claim) if (0..=BODY as i64).contains(&claim) => sum += claim as u64,
+            _ => return Err("arrow: a compressed buffer claims too many bytes"),
         }
-        let mut sum = 0_u64;
-        for buffer in batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0) {
-            let start = usize::try_from(buffer.offset()).ok();
-            let claim =
-                start.and_then(|start| body.get(start..)?.first_chunk::<8>()).map(|claim| i64::from_le_bytes(*claim));
-            match claim {
-                // The buffer is stored as it is.
-                Some(-1) => {}
-                Some(claim) if (0..=BODY as i64).contains(&claim) => sum += claim as u64,
-                _ => return Err("arrow: a compressed buffer claims too many bytes"),
-            }
+    }
+    if sum > longest { Err(NO_MEMORY) } else { Ok(()) }
+}
+
+/// A field with bytes where it has texts, which are stored in the same way: the decoder then does
+/// not refuse a batch for a text that is not UTF-8.
+fn with_bytes(field: &FieldRef) -> FieldRef {
+    use DataType::{
+        Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeUtf8, List, Map, Struct, Utf8,
+        Utf8View,
+    };
+    fn bytes(kind: &DataType) -> DataType {
+        match kind {
+            Utf8 => Binary,
+            LargeUtf8 => LargeBinary,
+            Utf8View => BinaryView,
+            Dictionary(keys, values) => Dictionary(keys.clone(), Box::new(bytes(values))),
+            Struct(fields) => Struct(fields.iter().map(with_bytes).collect()),
+            List(field) => List(with_bytes(field)),
+            LargeList(field) => LargeList(with_bytes(field)),
+            FixedSizeList(field, length) => FixedSizeList(with_bytes(field), *length),
+            Map(field, is_sorted) => Map(with_bytes(field), *is_sorted),
+            kind => kind.clone(),
         }
-        if sum > self.bytes.longest { Err(NO_MEMORY) } else { Ok(()) }
+    }
+    Arc::new(field.as_ref().clone().with_data_type(bytes(field.data_type())))
+}
+
+/// The type of the column to which some names lead.
+fn type_of<'a>(schema: &'a Schema, path: &ColumnPath) -> Option<&'a DataType> {
+    let (first, inner) = path.split_first()?;
+    inner.iter().try_fold(schema.field_with_name(first).ok()?.data_type(), |kind, name| match kind {
+        DataType::Struct(fields) => Some(fields.find(name)?.1.data_type()),
+        _ => None,
+    })
+}
+
+/// Whether values of this type are texts.
+fn is_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Dictionary(_, values) => is_text(values),
+        kind => matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
     }
 }
 
@@ -384,17 +501,10 @@ impl ArrowColumn {
         self.values.is_valid(place).then_some(place)
     }
 
-    fn is_text(&self) -> bool {
-        matches!(self.values.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-    }
-
     /// The value of a row, if it is bytes or text.
     fn bytes(&self, row: usize) -> Option<&[u8]> {
         let (place, values) = (self.place(row)?, &self.values);
         Some(match values.data_type() {
-            DataType::Utf8 => values.as_string::<i32>().value(place).as_bytes(),
-            DataType::LargeUtf8 => values.as_string::<i64>().value(place).as_bytes(),
-            DataType::Utf8View => values.as_string_view().value(place).as_bytes(),
             DataType::Binary => values.as_binary::<i32>().value(place),
             DataType::LargeBinary => values.as_binary::<i64>().value(place),
             DataType::BinaryView => values.as_binary_view().value(place),
@@ -499,7 +609,7 @@ impl ArrowColumn {
 }
 
 /// Makes the page of a row, or a reject.
-fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Reading) -> Item {
+fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Reading, html_is_text: bool) -> Item {
     let html = columns.html.as_ref().and_then(|column| column.bytes(row)).map(Cow::Borrowed);
     let page = PageRow {
         id: columns.id.as_ref().map(|column| column.id(row)).unwrap_or_default(),
@@ -510,8 +620,7 @@ fn page(columns: &PageFields<ArrowColumn>, row: usize, offset: u64, reading: &Re
             Some(_) => None,
         },
         html,
-        // A string column is UTF-8, whatever charset the page declares.
-        html_is_text: columns.html.as_ref().is_some_and(ArrowColumn::is_text),
+        html_is_text,
         ip: columns.ip.as_ref().and_then(|column| column.text(row)),
         fetched: columns.date.as_ref().map_or(Date::None, |column| column.date(row)),
         values: columns.values.iter().map(|column| column.as_ref()?.value(row)).collect(),
@@ -529,104 +638,11 @@ impl Reader for ArrowReader {
     }
 
     fn position(&self) -> u64 {
-        self.bytes.members.position()
+        self.bytes.position()
     }
 
     fn unread(&self) -> Unread {
-        self.bytes.members.unread()
-    }
-}
-
-/// A message: its head, a flatbuffer, and its body.
-struct IpcMessage {
-    head: Vec<u8>,
-    body: Buffer,
-}
-
-/// The decoded bytes of a file, cut into messages.
-struct MessageBytes {
-    members: Members,
-    buffer: Vec<u8>,
-    next: usize,
-    ended: bool,
-    /// The most bytes of a batch, as stored and as decoded.
-    longest: u64,
-    /// Why the messages end before the file does.
-    damage: Option<&'static str>,
-    /// Whether fewer bytes were there than should be taken.
-    is_short: bool,
-}
-
-impl MessageBytes {
-    fn new(source: Box<dyn Read + Send>, reading: &Reading) -> io::Result<MessageBytes> {
-        let members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
-        let longest = reading.max_decoded_bytes.saturating_mul(4);
-        Ok(MessageBytes { members, buffer: Vec::new(), next: 0, ended: false, longest, damage: None, is_short: false })
-    }
-
-    /// Takes some bytes; `None` if there are fewer.
-    fn take(&mut self, count: usize) -> io::Result<Option<&[u8]>> {
-        // A body is kept as it comes, so that a claimed length reserves nothing.
-        self.buffer.drain(..self.next);
-        self.next = 0;
-        while self.buffer.len() < count && !self.ended {
-            match self.members.step(&mut self.buffer)? {
-                MemberStep::Bytes | MemberStep::Start(_) => {}
-                MemberStep::Damage { reason, .. } => {
-                    self.damage = Some(reason);
-                    self.ended = true;
-                }
-                MemberStep::End => self.ended = true,
-            }
-        }
-        self.is_short = self.buffer.len() < count;
-        if self.is_short {
-            return Ok(None);
-        }
-        self.next = count;
-        Ok(Some(&self.buffer[..count]))
-    }
-
-    /// Gives back the bytes that were taken last.
-    fn go_back(&mut self) {
-        self.next = 0;
-    }
-
-    /// The next message; `None` at the end of the stream, or of what can be read.
-    fn message(&mut self) -> io::Result<Option<IpcMessage>> {
-        let damaged = |bytes: &mut MessageBytes, reason| {
-            bytes.damage.get_or_insert(reason);
-            Ok(None)
-        };
-        let Some(marker) = self.take(4)? else { return Ok(None) };
-        let mut length = u32::from_le_bytes(marker.try_into().unwrap_or_default());
-        // Before version 0.15 the marker was missing.
-        if length == u32::MAX {
-            let Some(bytes) = self.take(4)? else { return damaged(self, "arrow: the file ends inside a message") };
-            length = u32::from_le_bytes(bytes.try_into().unwrap_or_default());
-        }
-        if length == 0 {
-            return Ok(None);
-        }
-        if length as usize > HEAD {
-            return damaged(self, "arrow: no message where one should begin");
-        }
-        let Some(head) = self.take(length as usize)?.map(<[u8]>::to_vec) else {
-            return damaged(self, "arrow: the file ends inside a message");
-        };
-        let claim = contained(|| root_as_message(&head).ok().map(|message| message.bodyLength()));
-        let body = match claim.ok().flatten() {
-            Some(length) if !(0..=BODY as i64).contains(&length) => {
-                return damaged(self, "arrow: a batch claims too many bytes");
-            }
-            Some(length) if length as u64 > self.longest => return Err(io::Error::other(NO_MEMORY)),
-            Some(length) => length as usize,
-            None => return damaged(self, "arrow: no message where one should begin"),
-        };
-        match self.take(body)? {
-            Some(body) => Ok(Some(IpcMessage { body: Buffer::from(body), head })),
-            None => damaged(self, "arrow: the file ends inside a message"),
-        }
+        self.bytes.unread()
     }
 }
 
@@ -641,6 +657,7 @@ mod tests {
     use parquet::arrow::ArrowWriter;
 
     use super::*;
+    use crate::readers::item::{Body, Page};
 
     /// A batch with columns of many types, some of them null.
     fn batch(rows: i32) -> RecordBatch {
@@ -775,6 +792,186 @@ mod tests {
         assert!(matches!(&cut[20], Item::Reject(reject) if reject.reason == "arrow: the file ends inside a message"));
         assert_eq!(read(b"ARROW1", &reading), None);
         assert_eq!(read(b"", &reading), None);
+    }
+
+    /// The ids and texts of the pages, the rejects, and what could not be read.
+    fn outcome(bytes: &[u8], name: &str) -> (Vec<String>, Vec<Reject>, Unread) {
+        let reading = reading("id = \"id\"");
+        let source = Box::new(io::Cursor::new(bytes.to_vec()));
+        let mut reader = ArrowReader::new(source, name, &reading).unwrap().unwrap();
+        let mut contents = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut contents, bytes).unwrap();
+        reader = reader.with_contents(contents);
+        let (mut pages, mut rejects) = (Vec::new(), Vec::new());
+        while let Some(item) = reader.next().unwrap() {
+            match item {
+                Item::Page(Page { id: Some(id), body: Body::Text(text), .. }) => pages.push(format!("{id} {text}")),
+                Item::Reject(reject) => rejects.push(reject),
+                item => panic!("{item:?}"),
+            }
+        }
+        assert_eq!(reader.position(), bytes.len() as u64);
+        (pages, rejects, reader.unread())
+    }
+
+    /// A batch with the rows from one number on, and what `outcome` makes of them.
+    fn numbered(from: usize, rows: usize) -> (RecordBatch, Vec<String>) {
+        let ids: ArrayRef = Arc::new(StringArray::from_iter_values((from..from + rows).map(|row| format!("id{row}"))));
+        let texts: ArrayRef =
+            Arc::new(StringArray::from_iter_values((from..from + rows).map(|row| format!("text of {row}"))));
+        let pages = (from..from + rows).map(|row| format!("id{row} text of {row}"));
+        (RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap(), pages.collect())
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        use io::Write as _;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn streams_behind_each_other_are_read_with_their_own_columns() {
+        let ((first, some), (second, others)) = (numbered(0, 50), numbered(50, 7));
+        // The other order of columns.
+        let swapped = second.project(&[1, 0]).unwrap();
+        let all = [some.clone(), others].concat();
+        for second in [&second, &swapped] {
+            let [a, b] = [&first, second].map(|batch| stream(std::slice::from_ref(batch), None));
+            for zeros in [&b""[..], &[0; 4], &[0; 512], &[0; 3]] {
+                let joined = [&a[..], zeros, &b, zeros].concat();
+                // Zeros are a multiple of four between streams.
+                if zeros.len() != 3 {
+                    for name in ["test.arrow", STANDARD_INPUT] {
+                        assert_eq!(outcome(&joined, name), (all.clone(), vec![], Unread::default()), "{name}");
+                    }
+                }
+            }
+            let members = [gzip(&a), gzip(&b)].concat();
+            assert_eq!(outcome(&members, "test.arrow"), (all.clone(), vec![], Unread::default()));
+            // Without the end marker of the first one.
+            let unfinished = [&a[..a.len() - 8], &b].concat();
+            assert_eq!(outcome(&unfinished, "test.arrow"), (all.clone(), vec![], Unread::default()));
+            let source = Box::new(io::Cursor::new(unfinished));
+            let mut piped = ArrowReader::new(source, STANDARD_INPUT, &reading("id = \"id\"")).unwrap().unwrap();
+            let error = (0..60).find_map(|_| piped.next().err()).unwrap();
+            assert!(format!("{error:#}").contains("ended early"), "{error:#}");
+        }
+        let a = stream(&[first], None);
+        let other = stream(&[batch(9)], None);
+        for behind in [&other[..], b"no stream at all", b"\n", &[a.as_slice(), b"x"].concat()[1..]] {
+            let (pages, rejects, unread) = outcome(&[&a[..], behind].concat(), "test.arrow");
+            assert_eq!((pages, rejects.len()), (some.clone(), 1), "{behind:?}");
+            // The end marker of a stream without the columns is read.
+            let bytes = behind.len() as u64;
+            assert!(
+                (bytes - bytes.min(8)..=bytes).contains(&unread.bytes) && unread.bytes > 0,
+                "{unread:?} of {bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_behind_the_end_of_a_file_is_unread() {
+        let ((first, pages), (second, _)) = (numbered(0, 50), numbered(50, 50));
+        let [a, b] = [first, second].map(|batch| file(&[batch], None));
+        assert_eq!(outcome(&a, "test.arrow"), (pages.clone(), vec![], Unread::default()));
+        for behind in [&b"x"[..], &[0; 8], &b] {
+            for name in ["test.arrow", STANDARD_INPUT] {
+                let (read, rejects, unread) = outcome(&[&a[..], behind].concat(), name);
+                assert_eq!((&read, &rejects[..]), (&pages, &[of_contents(50)][..]));
+                assert!(unread.bytes > behind.len() as u64, "{unread:?}");
+            }
+        }
+        let (read, rejects, unread) = outcome(&[gzip(&a), gzip(&b)].concat(), "test.arrow");
+        assert_eq!((read, rejects), (pages.clone(), vec![of_contents(50)]));
+        assert!(unread.bytes > b.len() as u64 / 20, "{unread:?}");
+        // The table of contents is cut: all rows are there.
+        let (read, rejects, unread) = outcome(&a[..a.len() - 20], "test.arrow");
+        assert_eq!((read, rejects), (pages, vec![of_contents(50)]));
+        assert!(unread.bytes > 0);
+    }
+
+    fn of_contents(offset: u64) -> Reject {
+        Reject { offset, url: None, reason: "arrow: the file does not end with its table of contents".to_owned() }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_counts_as_unread() {
+        let batches: Vec<RecordBatch> = (0..6).map(|number| numbered(number * 10, 10).0).collect();
+        for bytes in [stream(&batches, None), file(&batches, None)] {
+            let cut = &bytes[..bytes.len() / 2];
+            let (pages, rejects, unread) = outcome(cut, "test.arrow");
+            assert!((10..40).contains(&pages.len()) && rejects.len() == 1, "{rejects:?}");
+            assert_eq!(unread, Unread { bytes: cut.len() as u64, ends_early: true });
+            let packed = gzip(&bytes);
+            let (_, rejects, unread) = outcome(&packed[..packed.len() / 2], "test.arrow");
+            assert_eq!((rejects.len(), unread), (1, Unread { bytes: packed.len() as u64 / 2, ends_early: true }));
+        }
+    }
+
+    #[test]
+    fn batches_behind_a_damaged_one_are_read() {
+        let batches: Vec<RecordBatch> = (0..6).map(|number| numbered(number * 10, 10).0).collect();
+        let place = |bytes: &[u8], text: &[u8]| bytes.windows(text.len()).position(|found| found == text).unwrap();
+        let without = |from: usize, to: usize| {
+            let rows = (0..60).filter(|row| !(from..to).contains(row));
+            rows.map(|row| format!("id{row} text of {row}")).collect::<Vec<_>>()
+        };
+        for (bytes, is_file) in [(stream(&batches, None), false), (file(&batches, None), true)] {
+            // The offsets of the ids stand before these.
+            let mut offsets = bytes.clone();
+            let at = place(&bytes, b"id20id21") - 40;
+            offsets[at..at + 12].fill(0xff);
+            let (pages, rejects, unread) = outcome(&offsets, "test.arrow");
+            assert_eq!((pages, rejects.len(), rejects[0].offset), (without(20, 30), 1, 20));
+            assert!(unread.bytes * 3 > bytes.len() as u64 / 6 && unread.bytes < bytes.len() as u64 / 3, "{unread:?}");
+            // Damage in a head: a stream is read no further, a file says where the next one begins.
+            let message = bytes[..place(&bytes, b"id20id21")].windows(4).rposition(|word| word == [0xff; 4]).unwrap();
+            let mut head = bytes.clone();
+            head[message + 8..message + 16].fill(0xff);
+            let (pages, rejects, unread) = outcome(&head, "test.arrow");
+            assert_eq!((pages, rejects.len()), (without(20, if is_file { 30 } else { 60 }), 1));
+            let rest = if is_file { bytes.len() / 3 } else { bytes.len() - message };
+            assert!(unread.bytes > 0 && unread.bytes <= rest as u64, "{unread:?}");
+            assert!(is_file || unread.bytes == rest as u64, "{unread:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_not_utf8_concerns_its_row() {
+        let batches: Vec<RecordBatch> = (0..4).map(|number| numbered(number * 10, 10).0).collect();
+        for mut bytes in [stream(&batches, None), file(&batches, None)] {
+            let texts = bytes.windows(10).position(|found| found == b"text of 25").unwrap();
+            bytes[texts + 3] = 0xe9;
+            let ids = bytes.windows(4).position(|found| found == b"id12").unwrap();
+            bytes[ids] = 0xff;
+            let (pages, rejects, unread) = outcome(&bytes, "test.arrow");
+            assert_eq!((pages.len(), unread), (39, Unread::default()));
+            assert!(pages.contains(&"id25 tex\u{fffd} of 25".to_owned()), "{pages:?}");
+            let reason = "arrow: an id that is neither text nor a whole number".to_owned();
+            assert_eq!(rejects, [Reject { offset: 12, url: None, reason }]);
+        }
+    }
+
+    #[test]
+    fn no_batch_is_read_with_an_older_dictionary_than_its_own() {
+        let batch = |from: usize| {
+            let keys = Int32Array::from_iter_values(0..3);
+            let words: ArrayRef =
+                Arc::new(StringArray::from_iter_values((from..from + 3).map(|word| format!("word{word}"))));
+            let ids: ArrayRef = Arc::new(StringArray::from_iter_values((from..from + 3).map(|id| format!("id{id}"))));
+            let texts: ArrayRef = Arc::new(DictionaryArray::new(keys, words));
+            RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap()
+        };
+        let mut bytes = stream(&[batch(0), batch(3), batch(6)], None);
+        let all = outcome(&bytes, "test.arrow").0;
+        assert_eq!((all.len(), all[3].as_str()), (9, "id3 word3"));
+        let words = bytes.windows(10).position(|found| found == b"word3word4").unwrap();
+        bytes[words - 60..words - 40].fill(0xff);
+        let (pages, rejects, unread) = outcome(&bytes, "test.arrow");
+        assert!(pages.iter().all(|page| all.contains(page)), "{pages:?}");
+        assert!(pages.len() < 9 && !rejects.is_empty() && unread.bytes > 0, "{pages:?}");
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl CsvReader {
         let text_of = |column| field(column).map(fields::utf8);
         let html = field(html).filter(|html| !html.is_empty());
         let row = PageRow {
-            id: text_of(id).map_or(RowId::None, RowId::Text),
+            id: field(id).map_or(RowId::None, RowId::of_bytes),
             url: field(url).map(fields::url),
             html: html.map(Cow::Borrowed),
             html_is_text: true,

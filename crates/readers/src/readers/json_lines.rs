@@ -6,6 +6,7 @@ use std::io;
 use anyhow::Context as _;
 
 use super::input::Input;
+use super::item::Unread;
 use super::streams::{LineReader, LineStep};
 
 /// The lines of an input, plain or compressed.
@@ -23,6 +24,11 @@ impl JsonLines {
         let source = super::source::source(&input.name, input.bytes, &input.place)?;
         let lines = LineReader::new(source, longest).with_context(|| format!("cannot read {}", input.name))?;
         Ok(JsonLines { lines, name: input.name.clone() })
+    }
+
+    /// Returns what could not be read so far.
+    pub fn unread(&self) -> Unread {
+        self.lines.unread()
     }
 
     /// The next line that is not blank, without white space around it; or why there is none where

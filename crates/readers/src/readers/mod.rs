@@ -56,6 +56,7 @@ mod item;
 mod json_lines;
 mod jsonl;
 mod keys;
+mod messages;
 mod open;
 mod parquet;
 mod piece;
@@ -70,7 +71,6 @@ mod wacz;
 mod warc;
 mod whole;
 
-pub use self::arrow::SIGNATURE;
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
 pub use self::formats::{LineKind, RecordKind};
 pub use self::input::{Format, Input, Location, Packing};
@@ -81,6 +81,7 @@ pub use self::item::{
 pub use self::json_lines::JsonLines;
 pub use self::jsonl::Searched;
 pub use self::keys::KeysOfInput;
+pub use self::messages::SIGNATURE;
 pub use self::open::{check, columns, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};
 pub use self::raw::{RawBytes, decoded};

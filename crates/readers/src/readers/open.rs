@@ -5,13 +5,18 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 
 use anyhow::{Context as _, bail};
 
-use super::formats::InputColumns;
-use super::input::{Input, Location, cannot};
-use super::item::{CountedIn, Item, Reader, Unread};
+use super::formats::{InputColumns, is_packed};
+use super::input::{Format, Input, Location, cannot};
+use super::item::{CountedIn, Item, Reader, RejectedFile, Unread};
 use super::jsonl::Searched;
 use super::keys::KeysOfInput;
+use super::sniff;
 use super::source::source;
+use super::streams::{MemberStep, Members, Stored};
 use crate::reading::Reading;
+
+/// The bytes that show whether a file is text.
+const BEGINNING: usize = 1024;
 
 /// Opens one input.
 ///
@@ -44,7 +49,31 @@ use crate::reading::Reading;
 /// not a whole Parquet file is not an error: its reader returns one
 /// [`Item::Reject`](super::Item::Reject).
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
+    if has_lost_its_beginning(input).with_context(|| cannot("read", &input.name))? {
+        let reason = format!("{}: the name says that the file is compressed, and its first bytes do not", input.format);
+        return Ok(Box::new(RejectedFile::new(reason, input.bytes)));
+    }
     input.format.reader().open(input, reading)
+}
+
+/// Whether a local file of lines, or of one page, that is compressed by its name begins neither as
+/// a compressed file nor as text: then its beginning is damaged. One that is text is read,
+/// whatever its name says. Readers of other formats find that out themselves.
+fn has_lost_its_beginning(input: &Input) -> anyhow::Result<bool> {
+    let is_text = matches!(input.format, Format::Jsonl | Format::Csv | Format::Tsv | Format::Html | Format::Text);
+    let is_object = matches!(input.place, Location::Object { .. });
+    if !is_text || is_object || !is_packed(&input.name.to_ascii_lowercase()) {
+        return Ok(false);
+    }
+    let source = source(&input.name, input.bytes, &input.place)?;
+    let mut members = Members::new(Stored::new(source), |bytes| !bytes.is_empty())?;
+    if !members.plain() {
+        return Ok(false);
+    }
+    let mut first = Vec::new();
+    while first.len() < BEGINNING && matches!(members.step(&mut first)?, MemberStep::Start(_) | MemberStep::Bytes) {}
+    let is_wide = first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff");
+    Ok(!is_wide && !sniff::has_few_controls(&first))
 }
 
 /// Opens one input at `offset`, to read the page there again; the offsets of items are those in the

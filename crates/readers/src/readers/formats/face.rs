@@ -112,6 +112,6 @@ pub(super) fn ends_in(name: &str, endings: &[&str]) -> bool {
 }
 
 /// Whether a name, in small letters, has the ending of a compression.
-pub(super) fn is_packed(name: &str) -> bool {
+pub(crate) fn is_packed(name: &str) -> bool {
     ends_in(name, &["gz", "zst", "zstd", "bz2", "xz", "lz4"])
 }

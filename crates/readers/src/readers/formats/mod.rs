@@ -14,7 +14,7 @@ mod files;
 mod records;
 mod rows;
 
-pub(crate) use self::face::{Cutting, FormatReader, InputColumns};
+pub(crate) use self::face::{Cutting, FormatReader, InputColumns, is_packed};
 pub use self::records::{LineKind, RecordKind};
 use super::input::Format;
 use super::warc::Dialect;

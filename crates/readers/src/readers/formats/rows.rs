@@ -159,7 +159,10 @@ impl FormatReader for Arrow {
 
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
         Ok(match ArrowReader::new(bytes_of(input)?, &input.name, reading)? {
-            Some(reader) => Box::new(reader),
+            Some(reader) => match &input.place {
+                Location::File(_) => Box::new(reader.with_contents(stored_file(input)?)),
+                _ => Box::new(reader),
+            },
             None => Box::new(RejectedFile::new("arrow: no schema at the beginning".to_owned(), input.bytes)),
         })
     }

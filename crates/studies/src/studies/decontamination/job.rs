@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nigh_readers::units::Share;
 use serde::{Deserialize, Serialize};
 
 use super::steps::{GramRule, Measures};
@@ -43,6 +44,8 @@ pub struct Decontamination {
     pub passage: Option<u32>,
     /// The least similarity of a document and an item, up to 1. Default: they are not compared so.
     pub similarity: Option<f64>,
+    /// The share of the bytes of a file of the reference that may be unread. Default: 0.
+    pub max_unread_share: Share,
 }
 
 /// What an item of the reference is.
@@ -84,6 +87,7 @@ impl Default for Decontamination {
             containment: 0.7,
             passage: None,
             similarity: None,
+            max_unread_share: Share(0.0),
         }
     }
 }

@@ -101,7 +101,7 @@ impl<'a> ReferenceItems<'a> {
         reader: WordReader,
     ) -> ReferenceItems<'a> {
         ReferenceItems {
-            records: ReferenceRecords::new(files, job.columns(), job.id.clone()),
+            records: ReferenceRecords::new(files, job.columns(), job.id.clone(), job.max_unread_share),
             reader,
             item: job.item,
             measures,

@@ -10,16 +10,20 @@
 //! booleans and nulls are no texts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array as _, ArrayRef, LargeStringArray, ListArray, RecordBatch, StructArray};
 use arrow_json::writer::{LineDelimited, WriterBuilder};
+use nigh_readers::units::{Bytes, Share};
 use nigh_text::contained::contained;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde_json::{Map, Value};
 
 use crate::config::Reading;
-use crate::readers::{self, Body, Format, Item, JsonLines, LineKind, Reader, RecordKind, Searched};
+use crate::readers::{self, Body, Format, Item, JsonLines, LineKind, Reader, RecordKind, Searched, Unread};
 use crate::sheet::plural;
 use crate::studies::ReferenceFile;
 
@@ -61,6 +65,8 @@ pub struct ReferenceRecords<'a> {
     files: &'a [ReferenceFile],
     columns: Vec<String>,
     id: Option<String>,
+    /// The share of the bytes of a file that may be unread.
+    max_unread: Share,
     /// The number of the file that is open, or comes next.
     file: usize,
     open: Option<OpenReference>,
@@ -90,18 +96,40 @@ enum OpenReference {
         rows: std::vec::IntoIter<Map<String, Value>>,
     },
     /// By the places of records.
-    Columns(std::collections::btree_map::IntoIter<u64, IdAndTexts>),
+    Columns {
+        records: std::collections::btree_map::IntoIter<u64, IdAndTexts>,
+        unread: Unread,
+    },
     Pages(Box<dyn Reader>),
 }
 
+impl OpenReference {
+    /// What could not be read so far.
+    fn unread(&self) -> Unread {
+        match self {
+            OpenReference::Json(lines) => lines.unread(),
+            // One that is not whole is an error.
+            OpenReference::Parquet { .. } => Unread::default(),
+            OpenReference::Columns { unread, .. } => *unread,
+            OpenReference::Pages(reader) => reader.unread(),
+        }
+    }
+}
+
 impl<'a> ReferenceRecords<'a> {
-    /// The records of these files.
-    pub fn new(files: &'a [ReferenceFile], columns: Vec<String>, id: Option<String>) -> ReferenceRecords<'a> {
+    /// The records of these files, of each of which this share of the bytes may be unread.
+    pub fn new(
+        files: &'a [ReferenceFile],
+        columns: Vec<String>,
+        id: Option<String>,
+        max_unread: Share,
+    ) -> ReferenceRecords<'a> {
         let has = vec![false; columns.len()];
         ReferenceRecords {
             files,
             columns,
             id,
+            max_unread,
             file: 0,
             open: None,
             number: 0,
@@ -117,8 +145,8 @@ impl<'a> ReferenceRecords<'a> {
     /// The next record.
     ///
     /// # Errors
-    /// If a file cannot be read, has no good record or none of the columns; or, at the end, if no
-    /// file has one of them.
+    /// If a file cannot be read, or not all of it, has no good record or none of the columns; or,
+    /// at the end, if no file has one of them.
     pub fn next(&mut self) -> Result<Option<NextRecord>> {
         loop {
             let Some(file) = self.files.get(self.file) else {
@@ -165,7 +193,7 @@ impl<'a> ReferenceRecords<'a> {
                 };
                 NextRecord::Record(self.of_object(&row))
             }
-            OpenReference::Columns(records) => match records.next() {
+            OpenReference::Columns { records, .. } => match records.next() {
                 None => return Ok(None),
                 Some((_, None)) => NextRecord::Bad,
                 Some((_, Some((id, texts)))) => {
@@ -262,12 +290,17 @@ impl<'a> ReferenceRecords<'a> {
     /// Reads a file once for each column that it has.
     fn by_columns(&mut self, file: &ReferenceFile) -> Result<OpenReference> {
         let ReferenceFile { input, reading, .. } = file;
-        let names = readers::columns(input, reading, Searched::First)?.map_or_else(Vec::new, |(names, _)| names);
+        let Some((names, _)) = readers::columns(input, reading, Searched::First)? else {
+            bail!(
+                "{} of the reference is damaged at its beginning, and none of it can be read: fetch or write it again",
+                input.name
+            );
+        };
         self.of_file = names.iter().take(MOST_NAMES).cloned().collect();
         let has = |column: &String| names.contains(column);
         let id = self.id.clone().filter(has);
         self.has_id |= id.is_some();
-        let mut records: BTreeMap<u64, IdAndTexts> = BTreeMap::new();
+        let (mut records, mut unread): (BTreeMap<u64, IdAndTexts>, Unread) = Default::default();
         for (column, name) in self.columns.iter().enumerate().filter(|(_, name)| names.contains(name)) {
             (self.has[column], self.file_has) = (true, true);
             let columns = crate::config::Columns { id: id.clone(), text: name.as_str().into(), ..Default::default() };
@@ -279,28 +312,49 @@ impl<'a> ReferenceRecords<'a> {
                     texts.push(RecordText { column, body: page.body, label: page.charset });
                 }
             }
+            let Unread { bytes, ends_early } = reader.unread();
+            unread = Unread { bytes: unread.bytes.max(bytes), ends_early: unread.ends_early || ends_early };
         }
-        Ok(OpenReference::Columns(records.into_iter()))
+        let has_names = names.iter().any(|name| !name.is_empty());
+        ensure!(self.file_has || !has_names, "{}", self.lacks_columns(file));
+        Ok(OpenReference::Columns { records: records.into_iter(), unread })
     }
 
     /// Checks that a file that was read has records, and one of the columns. A store may have files
     /// of bad records: their job has rejected these.
     fn check_file(&mut self, file: &ReferenceFile) -> Result<()> {
+        let Unread { bytes, ends_early } = self.open.as_ref().map(OpenReference::unread).unwrap_or_default();
+        let (Share(max), all) = (self.max_unread, file.input.bytes);
+        let is_whole = bytes as f64 <= max * all as f64 && (!ends_early || max > 0.0);
+        ensure!(
+            is_whole || file.is_of_store,
+            "{} of {} of {} of the reference could not be read{}: {} could, and what is missing would not be compared. Fetch or write \
+             the file again, or set max-unread-share in [decontamination] to accept it",
+            Bytes(bytes),
+            Bytes(all),
+            file.input.name,
+            if ends_early { ", for it ends early" } else { "" },
+            plural(self.good, "record"),
+        );
         ensure!(
             self.good > 0 || self.number == 0 || file.is_of_store,
             "{} of the reference has {}, of which none can be read: look whether it is what its name says",
             file.input.name,
             plural(self.number, "record")
         );
-        ensure!(
-            self.file_has || self.number == 0 || self.of_file.is_empty(),
+        ensure!(self.file_has || self.number == 0 || self.of_file.is_empty(), "{}", self.lacks_columns(file));
+        self.names.extend(std::mem::take(&mut self.of_file));
+        Ok(())
+    }
+
+    /// The error of a file that has none of the columns.
+    fn lacks_columns(&self, file: &ReferenceFile) -> String {
+        format!(
             "{} of the reference has none of the columns {}: it has {}. Name those with texts in `columns` of [decontamination]",
             file.input.name,
             list(self.columns.iter()),
             list(self.of_file.iter())
-        );
-        self.names.extend(std::mem::take(&mut self.of_file));
-        Ok(())
+        )
     }
 
     /// Checks, at the end, that some file has each column.
@@ -329,12 +383,44 @@ fn objects_of_next(batches: &mut ParquetRecordBatchReader) -> Result<Option<Vec<
     if batch.num_columns() == 0 {
         return Ok(Some(vec![Map::new(); batch.num_rows()]));
     }
+    let names: Vec<String> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let columns = names.iter().zip(batch.columns().iter().map(with_texts)).map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns)?;
     let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
     writer.write(&batch)?;
     writer.finish()?;
     let lines = writer.into_inner();
     let objects = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     Ok(Some(objects.map(serde_json::from_slice).collect::<Result<_, _>>()?))
+}
+
+/// A column with texts where it has bytes, which a file can have without saying that they are
+/// texts. Bytes that are not UTF-8 are U+FFFD, as in a page.
+fn with_texts(column: &ArrayRef) -> ArrayRef {
+    fn texts<'a>(bytes: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
+        Arc::new(bytes.map(|bytes| bytes.map(String::from_utf8_lossy)).collect::<LargeStringArray>())
+    }
+    if let Some(bytes) = column.as_binary_opt::<i32>() {
+        texts(bytes.iter())
+    } else if let Some(bytes) = column.as_binary_opt::<i64>() {
+        texts(bytes.iter())
+    } else if let Some(bytes) = column.as_binary_view_opt() {
+        texts(bytes.iter())
+    } else if let Some(list) = column.as_list_opt::<i32>() {
+        let (field, offsets, values, nulls) = list.clone().into_parts();
+        let values = with_texts(&values);
+        let field = field.as_ref().clone().with_data_type(values.data_type().clone());
+        Arc::new(ListArray::new(Arc::new(field), offsets, values, nulls))
+    } else if let Some(fields) = column.as_struct_opt().filter(|fields| fields.num_columns() > 0) {
+        let (fields, columns, nulls) = fields.clone().into_parts();
+        let columns: Vec<ArrayRef> = columns.iter().map(with_texts).collect();
+        let of_type = |kind: &ArrayRef| kind.data_type().clone();
+        let fields = fields.iter().zip(&columns);
+        let fields = fields.map(|(field, column)| Arc::new(field.as_ref().clone().with_data_type(of_type(column))));
+        Arc::new(StructArray::new(fields.collect(), columns, nulls))
+    } else {
+        column.clone()
+    }
 }
 
 /// The value of a column, which may be within objects.
@@ -398,7 +484,7 @@ mod tests {
             let paths: Vec<String> = names.iter().map(|name| path(name)).collect();
             let file = |input| ReferenceFile { input, reading: reading.clone(), is_of_store };
             let files: Vec<ReferenceFile> = readers::list(&paths, &reading)?.into_iter().map(file).collect();
-            let mut records = ReferenceRecords::new(&files, vec!["text".to_owned()], None);
+            let mut records = ReferenceRecords::new(&files, vec!["text".to_owned()], None, Share(0.0));
             let mut counts = [0, 0];
             while let Some(found) = records.next()? {
                 counts[usize::from(matches!(found, NextRecord::Bad))] += 1;

@@ -1,0 +1,417 @@
+//! The messages of Arrow streams and files, framed, and how many bytes of a file are not read
+//! because they are none.
+//!
+//! ```text
+//! message: FFFFFFFF, length of the head, head, body
+//! stream:  a message with the schema, others, an end marker (a length of zero); the next stream
+//! file:    ARROW1, zeros, a stream, a table of contents, its length, ARROW1
+//! ```
+//!
+//! Streams may stand one behind the other, with zeros between them; behind the table of contents of
+//! a file is nothing. Other bytes are not read, and counted. Of a stream that the end of the file
+//! cuts, all bytes are: nothing tells how many are missing. After a head that cannot be read, a
+//! local file is read on from the next message that its table of contents names.
+//!
+//! Bytes are counted as stored. Of a compressed file the decoded bytes are known, and the stored
+//! ones are taken to be in proportion.
+
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::os::unix::fs::FileExt as _;
+
+use arrow_buffer::Buffer;
+use arrow_ipc::{MessageHeader, root_as_footer, root_as_message};
+use nigh_kernels::structures::CompactSort;
+use nigh_text::contained::contained;
+
+use super::item::Unread;
+use super::streams::{MemberStep, Members, Stored};
+use crate::reading::Reading;
+
+/// The first bytes of a file, two zeros follow; and its last ones.
+pub const SIGNATURE: &[u8] = b"ARROW1";
+/// The longest head of a message, and the longest table of contents, in bytes.
+pub const HEAD: usize = 64 << 20;
+/// The most bytes of a batch or dictionary as stored.
+pub const BODY: u64 = 1 << 31;
+/// The error of a batch that is longer than the memory allows. Not a reject: which rows there are
+/// does not depend on the memory.
+pub const NO_MEMORY: &str =
+    "a batch is larger than the memory of a worker allows: raise `memory`, or run fewer workers";
+/// The first bytes of a message.
+const MARKER: [u8; 4] = [0xff; 4];
+/// The bytes behind a table of contents: its length, and the signature.
+const TAIL: usize = 4 + SIGNATURE.len();
+
+const CUT: &str = "arrow: the file ends inside a message";
+const NO_MESSAGE: &str = "arrow: no message where one should begin";
+const BEHIND_STREAM: &str = "arrow: bytes behind the end of a stream that are no stream";
+const NO_CONTENTS: &str = "arrow: the file does not end with its table of contents";
+
+/// A message: its head, a flatbuffer, and its body.
+pub struct IpcMessage {
+    pub head: Vec<u8>,
+    pub body: Buffer,
+    /// Whether it is a schema, with which a stream begins.
+    pub is_schema: bool,
+    /// Whether it is the first one, or the one before it was the end of a stream.
+    pub follows_end: bool,
+    /// All of its bytes, decoded.
+    pub length: u64,
+}
+
+/// What comes next.
+pub enum MessageStep {
+    /// A message.
+    Message(IpcMessage),
+    /// Bytes that are not read, with the reason of a reject. Others may follow.
+    Lost(&'static str),
+    /// The file ends before its stream does; with the reason of a reject.
+    Cut(&'static str),
+    /// The file has ended; whether behind the end of a stream.
+    End(bool),
+}
+
+/// The decoded bytes of a file, cut into messages.
+pub struct MessageBytes {
+    members: Members,
+    buffer: Vec<u8>,
+    /// Where the next message begins in the buffer.
+    next: usize,
+    /// The decoded bytes before the buffer.
+    base: u64,
+    /// Whether all that can be decoded is in the buffer.
+    ended: bool,
+    /// The most bytes of a batch, as stored and as decoded.
+    pub longest: u64,
+    /// Why not all bytes were decoded, until it is reported, and how many were not.
+    damage: Option<&'static str>,
+    undecoded: Option<Unread>,
+    /// Whether it is a file, not a stream.
+    is_file: bool,
+    /// The file, if its table of contents can be read.
+    contents: Option<File>,
+    /// Whether a stream has begun; whether the last one has ended.
+    has_stream: bool,
+    is_between: bool,
+    /// Where the stream begins, and what was lost before it.
+    stream: u64,
+    lost_before: u64,
+    /// The stored bytes of messages that are not read.
+    lost: u64,
+    ends_early: bool,
+    has_ended: bool,
+}
+
+impl MessageBytes {
+    /// The messages of `source`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn new(source: Box<dyn Read + Send>, reading: &Reading) -> io::Result<MessageBytes> {
+        let mut bytes = MessageBytes {
+            members: Members::new(Stored::new(source), |bytes| !bytes.is_empty())?,
+            buffer: Vec::new(),
+            next: 0,
+            base: 0,
+            ended: false,
+            longest: reading.max_decoded_bytes.saturating_mul(4),
+            damage: None,
+            undecoded: None,
+            is_file: false,
+            contents: None,
+            has_stream: false,
+            is_between: true,
+            stream: 0,
+            lost_before: 0,
+            lost: 0,
+            ends_early: false,
+            has_ended: false,
+        };
+        bytes.need(SIGNATURE.len() + 2)?;
+        if bytes.ahead().starts_with(SIGNATURE) {
+            bytes.is_file = true;
+            bytes.pass((SIGNATURE.len() + 2).min(bytes.ahead().len()));
+        }
+        Ok(bytes)
+    }
+
+    /// The same, for the bytes of this local file.
+    #[must_use]
+    pub fn with_contents(mut self, file: File) -> MessageBytes {
+        self.contents = (self.is_file && self.members.plain()).then_some(file);
+        self
+    }
+
+    /// The stored bytes that were taken so far.
+    pub fn position(&self) -> u64 {
+        self.members.position()
+    }
+
+    /// What could not be read so far.
+    pub fn unread(&self) -> Unread {
+        let Unread { bytes, ends_early } = self.undecoded();
+        Unread { bytes: (bytes + self.lost).min(self.position()), ends_early: ends_early || self.ends_early }
+    }
+
+    fn undecoded(&self) -> Unread {
+        self.undecoded.unwrap_or_else(|| self.members.unread())
+    }
+
+    /// Counts decoded bytes that are not read.
+    pub fn lose(&mut self, decoded: u64) {
+        self.lost += self.stored(decoded);
+    }
+
+    /// How many stored bytes become some decoded ones.
+    fn stored(&self, decoded: u64) -> u64 {
+        if self.members.plain() {
+            return decoded;
+        }
+        let (stored, all) = (self.position().saturating_sub(self.undecoded().bytes), self.decoded().max(1));
+        (u128::from(decoded) * u128::from(stored) / u128::from(all)) as u64
+    }
+
+    /// The bytes that were decoded so far.
+    fn decoded(&self) -> u64 {
+        self.base + self.buffer.len() as u64
+    }
+
+    fn ahead(&self) -> &[u8] {
+        &self.buffer[self.next..]
+    }
+
+    fn pass(&mut self, count: usize) {
+        self.next += count;
+    }
+
+    /// Whether some bytes are ahead, after decoding what they need. Bytes are kept as they come, so
+    /// that a claimed length reserves nothing.
+    fn need(&mut self, count: usize) -> io::Result<bool> {
+        while self.ahead().len() < count && !self.ended {
+            // Linear time: the bytes ahead are moved only when they are the smaller half.
+            if self.next > self.buffer.len() / 2 {
+                self.buffer.drain(..self.next);
+                self.base += self.next as u64;
+                self.next = 0;
+            }
+            match self.members.step(&mut self.buffer)? {
+                MemberStep::Bytes | MemberStep::Start(_) => {}
+                MemberStep::Damage { reason, .. } => {
+                    self.damage = Some(reason);
+                    self.undecoded = Some(self.pass_members()?);
+                    self.ended = true;
+                }
+                MemberStep::End => self.ended = true,
+            }
+        }
+        Ok(self.ahead().len() >= count)
+    }
+
+    /// Passes over the members behind a damaged one, and counts their bytes with the damaged ones.
+    fn pass_members(&mut self) -> io::Result<Unread> {
+        let unread = self.members.unread();
+        let (mut first, mut scratch) = (None, Vec::new());
+        loop {
+            match self.members.step(&mut scratch)? {
+                MemberStep::Start(offset) => first = first.or(Some(offset)),
+                MemberStep::Bytes | MemberStep::Damage { .. } => {}
+                MemberStep::End => break,
+            }
+            scratch.clear();
+        }
+        let behind = first.map_or(0, |first| self.members.position() - first);
+        Ok(Unread { bytes: unread.bytes + behind, ..unread })
+    }
+
+    /// The next message, or what is in its place.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a batch is longer than the memory allows.
+    pub fn step(&mut self) -> io::Result<MessageStep> {
+        while !self.has_ended {
+            if !self.need(4)? {
+                return Ok(self.end());
+            }
+            let first = self.word(0);
+            if self.is_between && first == 0 {
+                self.pass(4);
+                continue;
+            }
+            // Before version 0.15 the marker was missing.
+            let prefix = if first == u32::MAX { 8 } else { 4 };
+            if !self.need(prefix)? {
+                return Ok(self.end());
+            }
+            let length = self.word(prefix - 4) as usize;
+            if length == 0 {
+                self.pass(prefix);
+                self.is_between = true;
+                if self.is_file {
+                    return self.close_file();
+                }
+                continue;
+            }
+            return self.message(prefix, length);
+        }
+        Ok(MessageStep::End(self.is_between && self.has_stream))
+    }
+
+    /// The message whose head has this length, behind a prefix.
+    fn message(&mut self, prefix: usize, length: usize) -> io::Result<MessageStep> {
+        let start = prefix + length;
+        if length > HEAD {
+            return self.no_message(NO_MESSAGE);
+        }
+        if !self.need(start)? {
+            return Ok(self.end());
+        }
+        let head = self.ahead()[prefix..start].to_vec();
+        let claims =
+            contained(|| root_as_message(&head).ok().map(|message| (message.bodyLength(), message.header_type())));
+        let Some((body, kind)) = claims.ok().flatten() else { return self.no_message(NO_MESSAGE) };
+        let is_schema = kind == MessageHeader::Schema;
+        if self.is_between && !is_schema {
+            return self.no_message(NO_MESSAGE);
+        }
+        let body = match u64::try_from(body) {
+            Ok(body) if body > BODY => return self.no_message("arrow: a batch claims too many bytes"),
+            Ok(body) if body > self.longest => return Err(io::Error::other(NO_MEMORY)),
+            Ok(body) => body as usize,
+            Err(_) => return self.no_message("arrow: a batch claims too many bytes"),
+        };
+        if !self.need(start + body)? {
+            return Ok(self.end());
+        }
+        let follows_end = self.is_between;
+        if is_schema {
+            // A file counts from its signature on.
+            self.stream = if self.has_stream || !self.is_file { self.base + self.next as u64 } else { 0 };
+            self.lost_before = self.lost;
+            (self.has_stream, self.is_between) = (true, false);
+        }
+        let body = Buffer::from(&self.ahead()[start..start + body]);
+        let length = start + body.len();
+        self.pass(length);
+        Ok(MessageStep::Message(IpcMessage { head, body, is_schema, follows_end, length: length as u64 }))
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        self.ahead().get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
+    }
+
+    /// The end of what can be decoded: fewer bytes are ahead than a message has.
+    fn end(&mut self) -> MessageStep {
+        self.has_ended = true;
+        let (is_behind, rest) = (self.is_between && self.has_stream, self.ahead().len() as u64);
+        if let Some(reason) = self.damage.take() {
+            self.lose(rest);
+            return if is_behind { MessageStep::Lost(reason) } else { MessageStep::Cut(reason) };
+        }
+        let has_rest = self.ahead().iter().any(|byte| *byte != 0);
+        if is_behind {
+            if !has_rest {
+                return MessageStep::End(true);
+            }
+            self.lose(rest);
+            let is_marker = self.ahead().iter().zip(MARKER).all(|(byte, marker)| *byte == marker);
+            self.ends_early |= is_marker;
+            return if is_marker { MessageStep::Cut(CUT) } else { MessageStep::Lost(BEHIND_STREAM) };
+        }
+        if !has_rest && !self.is_file {
+            return MessageStep::End(false);
+        }
+        self.lost = self.lost_before + self.stored(self.decoded() - self.stream);
+        self.ends_early = true;
+        MessageStep::Cut(if has_rest { CUT } else { NO_CONTENTS })
+    }
+
+    /// The end of a file, behind its stream.
+    fn close_file(&mut self) -> io::Result<MessageStep> {
+        if self.is_contents()? {
+            self.has_ended = true;
+            return Ok(MessageStep::End(true));
+        }
+        self.lose_rest()?;
+        Ok(MessageStep::Lost(self.damage.take().unwrap_or(NO_CONTENTS)))
+    }
+
+    /// Whether a table of contents is ahead, behind zeros, and nothing else.
+    fn is_contents(&mut self) -> io::Result<bool> {
+        if self.need(HEAD + TAIL)? {
+            return Ok(false);
+        }
+        Ok(contents(self.ahead(), |_| ()).is_some())
+    }
+
+    /// Passes over what is no message, up to the next one that the table of contents names, or to
+    /// the end.
+    fn no_message(&mut self, reason: &'static str) -> io::Result<MessageStep> {
+        // Old writers end a stream in a file without a marker.
+        if self.is_file && self.has_stream && self.is_contents()? {
+            (self.has_ended, self.is_between) = (true, true);
+            return Ok(MessageStep::End(true));
+        }
+        let place = self.base + self.next as u64;
+        let next = match &self.contents {
+            Some(file) if !self.is_between => starts(file)?.into_iter().find(|start| *start > place),
+            _ => None,
+        };
+        let Some(next) = next else {
+            let is_behind = self.is_between && self.has_stream;
+            self.lose_rest()?;
+            return Ok(MessageStep::Lost(if is_behind { BEHIND_STREAM } else { reason }));
+        };
+        let mut left = next - place;
+        self.lose(left);
+        while left > 0 && self.need(1)? {
+            let some = self.ahead().len().min(left as usize);
+            self.pass(some);
+            left -= some as u64;
+        }
+        Ok(MessageStep::Lost(reason))
+    }
+
+    /// Passes over all that follows.
+    fn lose_rest(&mut self) -> io::Result<()> {
+        let mut rest = 0;
+        while self.need(1)? {
+            rest += self.ahead().len() as u64;
+            self.pass(self.ahead().len());
+        }
+        self.lose(rest);
+        self.has_ended = true;
+        Ok(())
+    }
+}
+
+/// What `take` makes of the table of contents with which a file ends; `None` if it is damaged, or
+/// there is something else than zeros before it.
+fn contents<T>(end: &[u8], take: impl FnOnce(arrow_ipc::Footer<'_>) -> T) -> Option<T> {
+    let (before, length) = end.strip_suffix(SIGNATURE)?.split_last_chunk()?;
+    let start = before.len().checked_sub(u32::from_le_bytes(*length) as usize)?;
+    let (zeros, table) = before.split_at(start);
+    let taken = || root_as_footer(table).ok().map(take);
+    if zeros.iter().all(|byte| *byte == 0) { contained(taken).ok()? } else { None }
+}
+
+/// Where the messages of a file begin, ascending, as its table of contents says.
+fn starts(file: &File) -> io::Result<Vec<u64>> {
+    let bytes = file.metadata()?.len();
+    let mut tail = [0; TAIL];
+    let Some(at) = bytes.checked_sub(TAIL as u64) else { return Ok(Vec::new()) };
+    file.read_exact_at(&mut tail, at)?;
+    let length = tail.first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) as usize;
+    let Some(start) = at.checked_sub(length as u64).filter(|_| length <= HEAD) else { return Ok(Vec::new()) };
+    let mut end = vec![0; length + TAIL];
+    file.read_exact_at(&mut end, start)?;
+    let starts = contents(&end, |table| {
+        let blocks = [table.dictionaries(), table.recordBatches()].into_iter().flatten();
+        let starts = blocks.flat_map(|blocks| blocks.into_iter().map(|block| block.offset()).collect::<Vec<_>>());
+        let mut starts: Vec<u64> = starts.filter_map(|start| start.try_into().ok()).collect();
+        starts.sort_rows();
+        starts
+    });
+    Ok(starts.unwrap_or_default())
+}
