@@ -564,6 +564,70 @@ fn a_list_has_what_goes_without_reading_the_inputs() {
     assert_eq!(both.code, Some(2), "{}", both.stderr);
 }
 
+/// A store of records, by ids in the field `id`, each with a text of one of two families.
+fn store_of_ids(folder: &Path, ids: &[(&str, bool)], flags: &[&str]) -> String {
+    let text = |is_other: bool| (0..60).map(|n| format!("w{}", n + 1000 * u64::from(is_other))).collect::<Vec<_>>();
+    let line = |(id, is_other): &(&str, bool)| {
+        format!("{}\n", serde_json::json!({"id": id, "text": text(*is_other).join(" ")}))
+    };
+    let (input, store) = (folder.join("ids.jsonl"), folder.join("store"));
+    std::fs::write(&input, ids.iter().map(line).collect::<String>()).unwrap();
+    let [input, store] = [input, store].map(|path| path.to_str().unwrap().to_owned());
+    let arguments = ["run", "--week", DATE, "--store", &store, "--id", "id", "--no-accuracy", "-q", "--input", &input];
+    run_well(&[&arguments[..], flags].concat());
+    store
+}
+
+#[test]
+fn a_list_of_lines_never_stands_for_another_record() {
+    for (odd, shown) in [("a\nb", "\"a\\nb\""), ("b\r", "\"b\\r\""), ("a\rb", "\"a\\rb\"")] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let (lines, rows) = (path("l.txt"), path("l.parquet"));
+        let store = store_of_ids(folder.path(), &[("0", false), (odd, false), ("z", false), ("b", true)], &[]);
+        let refused = run(&["export", &store, "--list", &lines]);
+        assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+        for wanted in [shown, "line break", "l.parquet"] {
+            assert!(refused.stderr.contains(wanted), "{wanted}: {}", refused.stderr);
+        }
+        assert!(!Path::new(&lines).exists());
+        // The form that it says is one that `nigh delete` reads.
+        run_well(&["export", &store, "--list", &rows]);
+        let deleted = run_well(&["delete", "--store", &store, "--ids", &rows]).stdout;
+        assert!(deleted.contains("Deleted 2 pages") && !deleted.contains("Not found"), "{deleted}");
+        let mut left: Vec<String> = texts(&week(Path::new(&store), DATE), "documents", "id").into_iter().collect();
+        left.sort_unstable();
+        assert_eq!(left, ["0", "b"]);
+    }
+}
+
+#[test]
+fn a_list_of_lines_has_no_ids_where_several_records_may_have_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (lines, rows) = (path("l.txt"), path("l.parquet"));
+    let store = store_of_ids(folder.path(), &[("g1", false), ("g1", false), ("g2", true)], &["--same-id", "row"]);
+    let refused = run(&["export", &store, "--list", &lines]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    for wanted in ["\"g1\"", "known by file and place", "ids.jsonl", "l.parquet"] {
+        assert!(refused.stderr.contains(wanted), "{wanted}: {}", refused.stderr);
+    }
+    assert!(!Path::new(&lines).exists());
+    assert!(run_well(&["export", &store, "--list", &rows]).stdout.contains("listed 1 of 3 records"));
+    let refused = run(&["delete", "--store", &store, "--ids", &rows]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("by file and place"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_export_since_a_date_after_the_last_week_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store_of_ids(folder.path(), &[("0", false), ("1", false)], &[]);
+    let out = folder.path().join("out");
+    let refused = run(&["export", &store, "--out", out.to_str().unwrap(), "--since", "2024-01-09"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("is 2024-01-08, and no batch"), "{}", refused.stderr);
+    assert!(!out.exists());
+}
+
 /// Texts of four to nine lines, some of which others have, too.
 fn text_of_lines(n: usize) -> String {
     let own = |line: usize| {

@@ -12,7 +12,7 @@ mod week;
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 pub(crate) use self::flags::ExportArgs;
 use self::printed::ExportSummary;
@@ -57,6 +57,11 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         Some(week) => format!("{root} has no week {week}"),
         None => format!("{root} has no week yet"),
     })?;
+    if let Some(since) = args.since.filter(|since| *since > week.week) {
+        let which = if args.week.is_some() { "the week that is exported" } else { "the last week" };
+        let week = week.week;
+        bail!(WrongUse(format!("--since {since}: {which} of {root} is {week}, and no batch came from that date on")));
+    }
     read_store.need_records(week)?;
     let of_evidence = [EvidenceRow::NAME, FeatureRow::NAME].into_iter().filter(|_| args.near_duplicates);
     for table in [DocumentRow::NAME, ClusterRow::NAME].into_iter().chain(of_evidence) {

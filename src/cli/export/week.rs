@@ -285,7 +285,7 @@ impl<'a> WeekExport<'a> {
         let clusters = self.clusters(compared.as_deref(), values.as_deref(), list.scratch())?;
         let deciding = self.deciding(values.as_deref(), clusters.as_ref(), list.scratch());
         let mut verdicts = self.with_matches(&deciding)?;
-        let (documents, written) = list.write(&listed, &mut verdicts, self.args.what())?;
+        let (documents, written) = list.write(&listed, self.method.documents, &mut verdicts, self.args.what())?;
         let counts = Exported { documents, written, ..Exported::default() };
         let threshold = clusters.as_ref().map(ThresholdSummary::of);
         Ok(ExportSummary { week: self.week.week, files: 1, counts, threshold, index: None })

@@ -7,16 +7,17 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 
+use super::key_file::keys_of_file;
 use super::remake::{Opened, RemakeArgs};
 use crate::cli::errors::WrongUse;
 use crate::cli::print::print_json;
 use crate::cli::session::refuse_pending;
 use crate::cli::workers::warn_above_cores;
-use crate::jobs::deletion;
+use crate::jobs::deletion::{self, MatchingDocs};
 use crate::log::Log;
-use crate::records::{DocId, DocumentKey, Week};
+use crate::records::{DocumentKey, Week};
 use crate::report::print;
-use crate::sheet::grouped;
+use crate::sheet::{grouped, plural};
 use crate::state::{Earlier, Manifest, Store};
 use crate::tables::name_pages;
 use crate::text::{InvalidPattern, UrlPatterns, canonical};
@@ -51,7 +52,8 @@ struct PageSelection {
     /// Delete the pages of these URLs.
     #[arg(long, num_args = 1.., value_name = "URL")]
     url: Vec<String>,
-    /// Delete the pages of the URLs in this file, one on each line.
+    /// Delete the pages of the URLs in this file: one on each line, or the column `url` of a file
+    /// that ends in .parquet.
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
     /// Delete all pages of these hosts, but not of their subdomains.
@@ -63,7 +65,8 @@ struct PageSelection {
     /// Delete the documents with these ids, in a store that knows documents by their ids.
     #[arg(long, num_args = 1.., value_name = "ID", conflicts_with_all = ["url", "urls", "host", "prefix"])]
     id: Vec<String>,
-    /// Delete the documents with the ids in this file, one on each line.
+    /// Delete the documents with the ids in this file: one on each line, or the column `id` of a
+    /// file that ends in .parquet.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "urls", "host", "prefix"])]
     ids: Option<PathBuf>,
 }
@@ -83,7 +86,14 @@ struct DeletionSummary {
     documents: Option<u64>,
     /// Folders of the results of jobs that name pages or hosts, which are removed, too.
     results: Vec<String>,
+    /// How many of the URLs, hosts, prefixes and ids match nothing that the store has.
+    not_found: u64,
+    /// The first of these.
+    first_not_found: Vec<String>,
 }
+
+/// The URLs and ids that are named of those that were not found.
+const MOST_NAMED: usize = 10;
 
 /// Deletes the selected pages, and prints how many there were.
 pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
@@ -97,13 +107,20 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let Opened { pool, store, manifest, .. } = &opened;
     log.name(format!("delete {}", plan.week));
     warn_above_cores(plan.workers, pool, log);
-    let docs = selected_docs(store, manifest, &patterns)?;
+    let MatchingDocs { docs, not_found } = matching_docs(store, manifest, &patterns)?;
     // Pages of other URLs may link to a selected URL of which the store has no page.
     let is_mentioned = docs.is_empty() && deletion::is_mentioned(store, &store.committed(plan.week)?, &patterns)?;
     let is_any = !docs.is_empty() || is_mentioned;
     let results = manifest.results.keys().filter(|folder| is_any && name_pages(folder)).cloned().collect();
-    let mut summary =
-        DeletionSummary { week: plan.week, urls: docs.len() as u64, is_mentioned, documents: None, results };
+    let mut summary = DeletionSummary {
+        week: plan.week,
+        urls: docs.len() as u64,
+        is_mentioned,
+        documents: None,
+        results,
+        not_found: not_found.len() as u64,
+        first_not_found: not_found.into_iter().take(MOST_NAMED).collect(),
+    };
     if !args.dry_run && is_any {
         let (before, after) = opened.remake(plan, &docs, log)?;
         summary.documents = Some(before.counts.documents - after.counts.documents);
@@ -140,9 +157,7 @@ impl PageSelection {
         if self.is_of_ids() {
             let mut ids = self.id.clone();
             if let Some(path) = &self.ids {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| WrongUse(format!("--ids: cannot read {}: {error}", path.display())))?;
-                ids.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_owned));
+                ids.extend(keys_of_file("--ids", path, "id")?.into_iter().map(|(id, _)| id));
             }
             let patterns = UrlPatterns::of_ids(ids);
             return if patterns.is_empty() {
@@ -153,14 +168,15 @@ impl PageSelection {
         }
         let mut urls = self.url.clone();
         if let Some(path) = &self.urls {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| WrongUse(format!("--urls: cannot read {}: {error}", path.display())))?;
-            for (index, line) in text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty()) {
-                if canonical(line).is_none() {
-                    let place = format!("{}, line {}", path.display(), index + 1);
-                    return Err(WrongUse(format!("{place}: `{line}` is not an http or https URL")).into());
+            for (url, place) in keys_of_file("--urls", path, "url")? {
+                let url = url.trim();
+                if url.is_empty() {
+                    continue;
                 }
-                urls.push(line.to_owned());
+                if canonical(url).is_none() {
+                    return Err(WrongUse(format!("{place}: `{url}` is not an http or https URL")).into());
+                }
+                urls.push(url.to_owned());
             }
         }
         let invalid = |InvalidPattern(text): InvalidPattern| {
@@ -181,8 +197,8 @@ impl PageSelection {
     }
 }
 
-/// The ids of all selected URLs that the store has.
-fn selected_docs(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> Result<Vec<DocId>> {
+/// The ids of all selected URLs that the store has, and what matches none of them.
+fn matching_docs(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> Result<MatchingDocs> {
     let weeks = Earlier { removed: manifest.removed.clone(), weeks: manifest.weeks.clone() };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     deletion::matching_docs(store, &weeks, patterns, manifest.method.shards, threads)
@@ -193,26 +209,34 @@ fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatt
         print_json(summary)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let DeletionSummary { week, urls, is_mentioned, documents, results } = summary;
+    let DeletionSummary { week, urls, is_mentioned, documents, results, not_found, first_not_found } = summary;
+    let what = if args.selection.is_of_ids() { "id" } else { "URL" };
     let store = args.store.display();
     let text = match documents {
         None if *is_mentioned => {
             format!("Would remove links, redirects and rejects of week {week} that mention these URLs ({patterns})\n")
         }
-        None if *urls == 0 => format!("{store} has no such URL ({patterns}): nothing to delete\n"),
-        None => format!("Would delete {} URLs from {store}, week {week} ({patterns})\n", grouped(*urls)),
+        None if *urls == 0 => format!("{store} has no such {what} ({patterns}): nothing to delete\n"),
+        None => format!("Would delete {} from {store}, week {week} ({patterns})\n", plural(*urls, what)),
         Some(_) if *is_mentioned => {
             format!(
                 "Removed links, redirects and rejects of week {week} that mention these URLs ({patterns}); the week has no page of them\n"
             )
         }
         Some(documents) => format!(
-            "Deleted {} pages from week {week} of {store}; {} URLs are forgotten ({patterns})\n",
-            grouped(*documents),
-            grouped(*urls)
+            "Deleted {} from week {week} of {store}; {} {} forgotten ({patterns})\n",
+            plural(*documents, "page"),
+            plural(*urls, what),
+            if *urls == 1 { "is" } else { "are" }
         ),
     };
     print(&text)?;
+    if *not_found > 0 {
+        let mut names: Vec<String> = first_not_found.iter().map(|name| format!("{name:?}")).collect();
+        let more = not_found - names.len() as u64;
+        names.extend((more > 0).then(|| format!("{} more", grouped(more))));
+        print(&format!("Not found in {store}: {} of these: {}\n", grouped(*not_found), names.join(", ")))?;
+    }
     if !results.is_empty() {
         let verb = if documents.is_some() { "Removed" } else { "Would remove" };
         let name = results.join(" and ");

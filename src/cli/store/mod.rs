@@ -9,6 +9,7 @@
 pub(super) mod catalog;
 pub(super) mod delete;
 pub(super) mod index;
+mod key_file;
 mod remake;
 pub(super) mod reshard;
 pub(super) mod upgrade;

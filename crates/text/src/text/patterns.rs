@@ -92,6 +92,34 @@ impl UrlPatterns {
             || last_prefix().is_some_and(|prefix| url.starts_with(prefix.as_str()))
     }
 
+    /// The patterns that a canonical URL or an id matches.
+    ///
+    /// ```
+    /// # use nigh_text::text::UrlPatterns;
+    /// let patterns = UrlPatterns::new(&["http://a.org/x"], &["a.org"], &["http://c.org/"]).unwrap();
+    /// let matched: Vec<&str> = patterns.matched_by(Some("http://a.org/x"), None).collect();
+    /// assert_eq!(matched, ["http://a.org/x", "a.org"]);
+    /// assert_eq!(patterns.all().count(), 3);
+    /// ```
+    pub fn matched_by<'a>(&'a self, url: Option<&str>, id: Option<&str>) -> impl Iterator<Item = &'a str> + use<'a> {
+        let prefix = |url: &str| {
+            let last = self.prefixes.range::<str, _>((Bound::Unbounded, Bound::Included(url))).next_back();
+            last.filter(|prefix| url.starts_with(prefix.as_str()))
+        };
+        let patterns = [
+            url.and_then(|url| self.urls.get(url)),
+            url.and_then(|url| self.hosts.get(host(url))),
+            url.and_then(prefix),
+            id.and_then(|id| self.ids.get(id)),
+        ];
+        patterns.into_iter().flatten().map(String::as_str)
+    }
+
+    /// All patterns: URLs, hosts, prefixes and ids, each kind sorted.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        [&self.urls, &self.hosts, &self.prefixes, &self.ids].into_iter().flatten().map(String::as_str)
+    }
+
     /// Whether the set has all URLs of a host because it names the host.
     ///
     /// ```

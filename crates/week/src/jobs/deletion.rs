@@ -36,7 +36,15 @@ use crate::tables::{
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::Stage;
 
-/// The ids of all URLs of `weeks` that match the patterns, ascending. `threads` threads search.
+/// What patterns match.
+pub struct MatchingDocs {
+    /// The ids of the documents, ascending.
+    pub docs: Vec<DocId>,
+    /// The patterns that match none, each kind sorted.
+    pub not_found: Vec<String>,
+}
+
+/// The ids of all URLs of `weeks` that match the patterns. `threads` threads search.
 ///
 /// # Errors
 /// Names the file that cannot be read.
@@ -46,25 +54,34 @@ pub fn matching_docs(
     patterns: &UrlPatterns,
     shards: u32,
     threads: usize,
-) -> Result<Vec<DocId>> {
+) -> Result<MatchingDocs> {
     let mut files = store.url_files(weeks)?;
     if let Some(keys) = patterns.only_keys() {
         let shards_of_keys: BTreeSet<u32> = keys.map(|key| KeyHash::of(key).shard(shards)).collect();
         files.retain(|shard, _| shards_of_keys.contains(shard));
     }
     let files: Vec<_> = files.into_values().flatten().collect();
-    let (next_file, matching) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next_file, matching) = (AtomicUsize::new(0), Mutex::new((Vec::new(), BTreeSet::new())));
     let search = || -> Result<()> {
         while let Some(rows) = files.get(next_file.fetch_add(1, Ordering::Relaxed)) {
-            let mut in_file = Vec::new();
+            let (mut in_file, mut matched) = (Vec::new(), BTreeSet::new());
             Scan::open(rows, &["doc", "url", "id"])?.for_each(|batch| {
                 let docs: &Int64Array = field(batch, "doc")?;
                 let (urls, ids): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "id")?);
-                let rows = (0..batch.num_rows()).filter(|row| matches_key(patterns, urls, ids, *row));
-                in_file.extend(rows.map(|row| DocId::from_table(docs.value(row))));
+                for row in 0..batch.num_rows() {
+                    let url = urls.is_valid(row).then(|| urls.value(row));
+                    let id = ids.is_valid(row).then(|| ids.value(row));
+                    let mut of_row = patterns.matched_by(url, id).peekable();
+                    if of_row.peek().is_some() {
+                        in_file.push(DocId::from_table(docs.value(row)));
+                        matched.extend(of_row);
+                    }
+                }
                 Ok(())
             })?;
-            matching.lock().unwrap_or_else(PoisonError::into_inner).append(&mut in_file);
+            let mut all = matching.lock().unwrap_or_else(PoisonError::into_inner);
+            all.0.append(&mut in_file);
+            all.1.append(&mut matched);
         }
         Ok(())
     };
@@ -72,9 +89,11 @@ pub fn matching_docs(
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(search)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("the search does not panic"))
     })?;
-    let mut matching = matching.into_inner().unwrap_or_else(PoisonError::into_inner);
-    matching.sort_rows();
-    Ok(matching)
+    let (mut docs, matched): (Vec<DocId>, BTreeSet<&str>) =
+        matching.into_inner().unwrap_or_else(PoisonError::into_inner);
+    docs.sort_rows();
+    let not_found = patterns.all().filter(|pattern| !matched.contains(pattern)).map(str::to_owned).collect();
+    Ok(MatchingDocs { docs, not_found })
 }
 
 /// Whether the patterns match the URL or the id of a row.

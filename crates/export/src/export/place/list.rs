@@ -19,6 +19,7 @@ use super::workplace::Workplace;
 use super::written_files::{ExportKey, WrittenFile, WrittenFiles};
 use crate::export::exported::{Exported, What};
 use crate::export::verdicts::{RecordKey, Verdict, Verdicts};
+use crate::records::DocumentKey;
 
 /// Rows of a batch.
 const BATCH: usize = 8192;
@@ -76,11 +77,19 @@ impl ListFile {
     /// Writes the list of the records that are wanted, in the order of the inputs, whose names are
     /// `inputs`: rows of Parquet if the name of the file ends in `.parquet`, and otherwise lines of
     /// text, each with the id of a record, or its URL, or its file and place with a tab between.
-    /// Returns the number of records, and of those in the list.
+    /// `documents` is what records are known by. Returns the number of records, and of those in the
+    /// list.
     ///
     /// # Errors
-    /// If the verdicts cannot be read, or the file not be written.
-    pub fn write(self, inputs: &[String], verdicts: &mut Verdicts, what: What) -> Result<(u64, u64)> {
+    /// If the verdicts cannot be read, or the file not be written; or if a line could stand for
+    /// another record: names the record.
+    pub fn write(
+        self,
+        inputs: &[String],
+        documents: DocumentKey,
+        verdicts: &mut Verdicts,
+        what: What,
+    ) -> Result<(u64, u64)> {
         let ListFile { path, written, key, before, work } = self;
         let failed = || format!("cannot write {}", path.display());
         let unfinished = work.unfinished(0);
@@ -100,7 +109,7 @@ impl ListFile {
         let file = if is_parquet {
             rows(file, inputs, key.score.is_some(), &mut next)
         } else {
-            lines(file, inputs, &mut next)
+            lines(file, (&path, inputs), documents, &mut next)
         };
         let of_list = file.with_context(failed)?.finish().with_context(failed)?;
         let counts = Exported { documents: all, written: listed, ..Exported::default() };
@@ -118,14 +127,30 @@ impl ListFile {
 /// The next record of a list.
 type Next<'a> = &'a mut dyn FnMut() -> Result<Option<Verdict>>;
 
-fn lines(file: Output, inputs: &[String], next: Next<'_>) -> Result<Output> {
+fn lines(file: Output, (path, inputs): (&Path, &[String]), documents: DocumentKey, next: Next<'_>) -> Result<Output> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
+    let remedy = || format!("give --list {}, which has each in columns", path.with_extension("parquet").display());
     while let Some(Verdict { file, offset, names, .. }) = next()? {
         let RecordKey { id, url, .. } = names.map_or_else(RecordKey::default, |names| *names);
-        match id.or(url) {
-            Some(name) => writeln!(out, "{name}")?,
-            None => writeln!(out, "{}\t{offset}", inputs[file as usize])?,
-        }
+        let input = &inputs[file as usize];
+        let (what, line) = match (id, url) {
+            (Some(id), _) => ("id", id),
+            (None, Some(url)) => ("URL", url),
+            (None, None) => ("file", format!("{input}\t{offset}")),
+        };
+        ensure!(
+            documents != DocumentKey::Row || what == "file",
+            "records of this store are known by file and place, and the {what} {line:?} of the one at {offset} of {input} may be that of a \
+             record that stays: {}",
+            remedy()
+        );
+        // Some readers end a line at each of these.
+        ensure!(
+            !line.contains(['\n', '\r']),
+            "the {what} {line:?} has a line break, and would be other lines of the list: {}",
+            remedy()
+        );
+        writeln!(out, "{line}")?;
     }
     Ok(out.into_inner().map_err(std::io::IntoInnerError::into_error)?)
 }
