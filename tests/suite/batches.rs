@@ -202,8 +202,8 @@ fn a_batch_without_a_name_has_todays_and_the_same_again_is_nothing_to_do() {
     assert!(add(&first).stderr.contains("nothing to do"));
     add(&second);
     assert!(add(&second).stderr.contains("nothing to do"));
-    let weeks = std::fs::read_dir(store.join("clusters")).unwrap().count();
-    assert_eq!(weeks, 2);
+    let weeks = || std::fs::read_dir(store.join("clusters")).unwrap().count();
+    assert_eq!(weeks(), 2);
     let refused = run(&["add", store.to_str().unwrap(), "--store", "x", "--input", "y"]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     // A job that makes no week has no pages to keep.
@@ -211,4 +211,28 @@ fn a_batch_without_a_name_has_todays_and_the_same_again_is_nothing_to_do() {
         let refused = run(&["run", name, "--store", store.to_str().unwrap(), "--absent", "keep"]);
         assert!(refused.code == Some(2) && refused.stderr.contains("--absent"), "{}", refused.stderr);
     }
+}
+
+#[test]
+fn a_batch_without_a_page_makes_no_week() {
+    let folder = tempfile::tempdir().unwrap();
+    let batches = Batches::new(folder.path(), "store", "");
+    let first = file(folder.path(), "a.jsonl", &(0..40).map(record).collect::<Vec<_>>());
+    batches.add(DATES[0], std::slice::from_ref(&first), "auto", &[]);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, b"\n").unwrap();
+    for (name, bytes) in [("e.jsonl.gz", gzip.finish().unwrap()), ("zero.jsonl", Vec::new())] {
+        let input = folder.path().join(name);
+        std::fs::write(&input, bytes).unwrap();
+        let store = batches.store.to_str().unwrap();
+        let add = ["add", store, "--id", "id", "-q", "--week", DATES[1], "--input", input.to_str().unwrap()];
+        let refused = run(&add);
+        assert!(refused.code == Some(1) && refused.stderr.contains("the input has no page"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("the week before once more"), "{}", refused.stderr);
+        assert!(!batches.store.join("clusters").join(format!("week={}", DATES[1])).exists());
+    }
+    // With the flag it is the week before once more.
+    let empty = folder.path().join("zero.jsonl");
+    batches.add(DATES[1], &[empty], "auto", &["--allow-empty"]);
+    assert!(batches.documents(DATES[1]) == batches.documents(DATES[0]));
 }

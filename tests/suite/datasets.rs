@@ -207,6 +207,13 @@ fn two_records_with_one_id_are_one_document_or_a_bad_one_or_two() {
                 ran.stderr
             );
             assert!(!has_week(&week(&store, DATE)));
+            // It names the first one, with its place, also when it runs again with what was read.
+            let lines = std::fs::read_to_string(&input).unwrap();
+            let offset: usize = lines.lines().take(9).map(|line| line.len() + 1).sum();
+            let first = format!("(the first: the id \"0\", at {offset} of ");
+            assert!(ran.stderr.contains(&first) && ran.stderr.contains("id.jsonl)"), "{}", ran.stderr);
+            let (ran, _) = made(folder.path(), "by-default", &columns, &[&input], &[]);
+            assert!(ran.code == Some(1) && ran.stderr.contains(&first), "{}", ran.stderr);
         }
         let of_urls = if key == "url" { Some(("equal", 9, 0)) } else { None };
         for (same, documents, rejects) in [("first", 9, 0), ("reject", 9, 3), ("row", 12, 0)].into_iter().chain(of_urls)

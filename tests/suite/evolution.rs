@@ -481,6 +481,7 @@ impl WrittenStore {
             segments,
             counts: ReadingCounts::default(),
             earlier_inputs: BTreeMap::new(),
+            another_text: None,
         };
         let whole = WholeWeek {
             committed: committed.clone(),

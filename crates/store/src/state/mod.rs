@@ -64,7 +64,7 @@ pub use self::store::{Begun, Store, Upgraded, Vacuumed, run_folder};
 pub use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log, removed_folder};
 pub use self::weeks::shard_file;
 pub use self::weeks::{
-    BundleName, BundleWriter, CatalogFormat, CommittedWeek, DocumentTotals, Earlier, InputKey, KeptFiles, Manifest,
-    Piece, PlacedPiece, ReadingCounts, RevisitCounts, Segment, SegmentOrigin, TablePart, Unfinished, WeekFiles,
-    WeekJournal, WeekTables, WholeWeek,
+    AnotherText, BundleName, BundleWriter, CatalogFormat, CommittedWeek, DocumentTotals, Earlier, InputKey, KeptFiles,
+    Manifest, Piece, PlacedPiece, ReadingCounts, RevisitCounts, Segment, SegmentOrigin, TablePart, Unfinished,
+    WeekFiles, WeekJournal, WeekTables, WholeWeek,
 };

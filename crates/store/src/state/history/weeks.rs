@@ -252,6 +252,7 @@ mod tests {
                 segments,
                 counts: ReadingCounts::default(),
                 earlier_inputs: Default::default(),
+                another_text: None,
             };
             let piece = |name: &str| Piece(format!("{name}.parquet"), 1);
             let part = |pieces| vec![TablePart { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }];

@@ -44,6 +44,30 @@ pub struct WeekJournal {
     /// stamps, as [`InputKey::stamps`].
     #[serde(default)]
     pub earlier_inputs: BTreeMap<Week, BTreeMap<String, String>>,
+    /// The first record that has the id of another one, and another text, of the first wave with
+    /// one; none in weeks of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub another_text: Option<AnotherText>,
+}
+
+/// A record that has the id of another one, and another text. In the order of files and places.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AnotherText {
+    /// The name of its input.
+    pub file: String,
+    /// The position of the record in the input, as `offset` of tables.
+    pub offset: u64,
+    /// The id; none if the other record is of an earlier wave.
+    pub id: Option<String>,
+}
+
+impl std::fmt::Display for AnotherText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.id {
+            Some(id) => write!(f, "the id {id:?}, at {} of {}", self.offset, self.file),
+            None => write!(f, "the id of the record at {} of {}", self.offset, self.file),
+        }
+    }
 }
 
 /// What a week is made from.
@@ -290,6 +314,7 @@ impl WeekJournal {
             segments: Vec::new(),
             counts: ReadingCounts::default(),
             earlier_inputs: BTreeMap::new(),
+            another_text: None,
         }
     }
 

@@ -15,9 +15,9 @@ use super::crawl::MOST_LISTED;
 use super::duplicates::ANOTHER_TEXT;
 use super::kept_records::forget_records;
 use super::notes::{BadRecord, WaveNote};
-use crate::config::{Bytes, SameId};
+use crate::config::{Absent, Bytes, SameId};
 use crate::plan::Plan;
-use crate::state::{BundleName, BundleWriter, ReadingCounts, Segment, WeekJournal, sync_folder};
+use crate::state::{AnotherText, BundleName, BundleWriter, ReadingCounts, Segment, WeekJournal, sync_folder};
 use crate::structures::{CompactSort, ExternalSort};
 use crate::tables::{RejectRow, Table};
 use crate::watch::Watch;
@@ -77,6 +77,7 @@ pub fn commit<'scope>(
 struct PendingWave {
     counts: ReadingCounts,
     segments: Vec<Segment>,
+    another_text: Option<AnotherText>,
     /// The number of workers that have written their segments.
     made: usize,
     /// The number of workers that have written their failed downloads.
@@ -88,7 +89,14 @@ impl PendingWave {
     fn new(plan: &Plan, wave: u64) -> PendingWave {
         let spill = plan.open_store().unfinished(plan.week).spill();
         let rejects = ExternalSort::new(&spill.join(format!("rejects-wave{wave}")), plan.worker_memory / 8);
-        PendingWave { counts: ReadingCounts::default(), segments: Vec::new(), made: 0, failures: 0, rejects }
+        PendingWave {
+            counts: ReadingCounts::default(),
+            segments: Vec::new(),
+            another_text: None,
+            made: 0,
+            failures: 0,
+            rejects,
+        }
     }
 
     fn add(&mut self, note: WaveNote) -> Result<()> {
@@ -99,6 +107,7 @@ impl PendingWave {
                 self.counts.add(&made.counts);
                 self.made += 1;
                 self.segments.extend(made.segments);
+                self.another_text = self.another_text.take().into_iter().chain(made.another_text).min();
                 made.rejected.into_iter().try_for_each(|bad| self.rejects.push(bad))?;
             }
             WaveNote::Failures => self.failures += 1,
@@ -114,6 +123,7 @@ fn commit_wave(plan: &Plan, journal: &mut WeekJournal, wave: usize, pending: Pen
     ensure!(written == plan.peers(), "wave {wave} is incomplete: {written} of {} workers wrote it", plan.peers());
     journal.counts.add(&pending.counts);
     journal.segments.extend(pending.segments);
+    journal.another_text = journal.another_text.take().or(pending.another_text);
     journal.segments.sort_rows();
     journal.waves = wave + 1;
     let mut writer: BundleWriter<RejectRow> = unfinished.bundle(BundleName::Wave(wave, 0));
@@ -151,9 +161,10 @@ fn commit_wave(plan: &Plan, journal: &mut WeekJournal, wave: usize, pending: Pen
 pub fn check_rejects(plan: &Plan, journal: &WeekJournal, end: bool) -> Result<()> {
     let counts = &journal.counts;
     let different = counts.skipped.get(ANOTHER_TEXT).copied().unwrap_or_default();
+    let first = journal.another_text.as_ref().map_or_else(String::new, |first| format!(" (the first: {first})"));
     ensure!(
         different == 0 || plan.reading.same_id != SameId::Equal,
-        "{different} of {} records have an id that another record has with another text, and would be lost. If ids begin again in each \
+        "{different} of {} records have an id that another record has with another text{first}, and would be lost. If ids begin again in each \
          file, set same-id = \"row\" in [cluster.read]: each record is then a document of its own. \"first\" takes the first record of each id",
         counts.records
     );
@@ -217,19 +228,29 @@ pub fn check_revisits(plan: &Plan, journal: &WeekJournal) -> Result<()> {
     )))
 }
 
-/// Checks that the crawl has pages, once all of it is read.
+/// Checks that the crawl has pages, once all of it is read and pages of the week before are kept.
 ///
 /// # Errors
-/// If the input has no page, and the job does not allow an empty week.
+/// If the input has no page, and the job does not allow an empty week. Where pages of the week
+/// before stay, a crawl without a page that removes some of them (404, 410) makes a week, too.
 pub fn check_pages(plan: &Plan, journal: &WeekJournal) -> Result<()> {
-    let files = if plan.inputs.len() == 1 { "file" } else { "files" };
+    let (counts, files) = (&journal.counts, if plan.inputs.len() == 1 { "file" } else { "files" });
+    let before = plan.earlier.last().filter(|_| plan.absent == Absent::Keep).map_or(0, |before| before.documents);
+    let crawled: u64 =
+        journal.segments.iter().filter(|of| of.wave < journal.waves).map(|segment| segment.documents).sum();
+    let revisited = counts.revisited.as_ref().map_or(0, |revisited| revisited.here + revisited.earlier);
+    let has_pages = match plan.absent {
+        Absent::Missing => counts.documents > 0,
+        Absent::Keep => crawled + revisited > 0 || counts.documents != before,
+    };
+    let result = if before == 0 { "empty" } else { "the week before once more" };
     ensure!(
-        journal.counts.documents > 0 || plan.allow_empty,
-        "the input has no page ({} records in {} {files}, {} of them passed over): week {} would be empty, and is not made. --allow-empty, \
+        has_pages || plan.allow_empty,
+        "the input has no page ({} records in {} {files}, {} of them passed over): week {} would be {result}, and is not made. --allow-empty, \
          or allow-empty = true in the job, makes it",
-        journal.counts.records,
+        counts.records,
         plan.inputs.len(),
-        journal.counts.skipped.values().sum::<u64>(),
+        counts.skipped.values().sum::<u64>(),
         plan.week
     );
     Ok(())

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::capture::{Capture, CaptureKey};
-use super::notes::BadRecord;
+use super::notes::{BadRecord, WaveSegments};
 use crate::config::SameId;
 use crate::plan::Plan;
 use crate::records::{DocId, DocumentKey};
-use crate::state::ReadingCounts;
+use crate::state::AnotherText;
 use crate::structures::CompactSort as _;
 
 /// The records with a URL or id of another one, of one shard and wave, that are rows of `rejects`;
@@ -36,8 +36,12 @@ pub(super) struct Duplicates<'a> {
     rejected: Vec<BadRecord>,
     /// The number of the others, by input.
     unlisted: BTreeMap<u32, u64>,
-    /// Those of documents of earlier waves: the document, and the checksum of the record.
-    earlier: Vec<(DocId, u128)>,
+    /// Those of documents of earlier waves: the document, the checksum of the record, and the
+    /// number of its input with its place there.
+    earlier: Vec<(DocId, u128, (u32, u64))>,
+    /// The first with another text: the number of its input, its place there, and its id, if the
+    /// document is of this wave.
+    first_different: Option<(u32, u64, Option<String>)>,
 }
 
 /// The record that a duplicate has its URL or id from.
@@ -58,6 +62,7 @@ impl Duplicates<'_> {
             rejected: Vec::new(),
             unlisted: BTreeMap::new(),
             earlier: Vec::new(),
+            first_different: None,
         }
     }
 
@@ -76,13 +81,16 @@ impl Duplicates<'_> {
         same: Same,
         checksums: ReadChecksums<'_>,
     ) -> Result<()> {
-        let Capture { offset, given_url, url, checksum, .. } = *capture;
+        let Capture { offset, id, given_url, url, checksum, .. } = *capture;
         match same {
             _ if self.plan.method.documents != DocumentKey::Id => self.count += 1,
             Same::Here(of_document) if of_document == checksum => self.count += 1,
-            Same::Here(_) => self.different += 1,
+            Same::Here(_) => {
+                self.different += 1;
+                self.note_different((file, offset), id);
+            }
             Same::Earlier(doc) => {
-                self.earlier.push((doc, checksum));
+                self.earlier.push((doc, checksum, (file, offset)));
                 if self.earlier.len() == LOOKED_UP {
                     self.compare(checksums)?;
                 }
@@ -106,13 +114,24 @@ impl Duplicates<'_> {
         if earlier.is_empty() {
             return Ok(());
         }
-        earlier.sort_rows_by_key(|(doc, _)| *doc);
+        earlier.sort_rows_by_key(|(doc, ..)| *doc);
         checksums(&mut |doc, of_document| {
-            let first = earlier.partition_point(|(of, _)| *of < doc);
-            for (_, checksum) in earlier[first..].iter().take_while(|(of, _)| *of == doc) {
-                *(if *checksum == of_document { &mut self.count } else { &mut self.different }) += 1;
+            let first = earlier.partition_point(|(of, ..)| *of < doc);
+            for (_, checksum, place) in earlier[first..].iter().take_while(|(of, ..)| *of == doc) {
+                if *checksum == of_document {
+                    self.count += 1;
+                } else {
+                    self.different += 1;
+                    self.note_different(*place, None);
+                }
             }
         })
+    }
+
+    fn note_different(&mut self, place: (u32, u64), id: Option<&str>) {
+        if self.first_different.as_ref().is_none_or(|(file, offset, _)| place < (*file, *offset)) {
+            self.first_different = Some((place.0, place.1, id.map(str::to_owned)));
+        }
     }
 
     fn reason(&self) -> &'static str {
@@ -123,12 +142,14 @@ impl Duplicates<'_> {
         }
     }
 
-    /// Counts them, and returns those that are rows of `rejects`.
+    /// Adds them to what is written: the counts, the first with another text, and those that are
+    /// rows of `rejects`.
     ///
     /// # Errors
     /// As [`add`](Duplicates::add).
-    pub(super) fn count(mut self, counts: &mut ReadingCounts, checksums: ReadChecksums<'_>) -> Result<Vec<BadRecord>> {
+    pub(super) fn count(mut self, written: &mut WaveSegments, checksums: ReadChecksums<'_>) -> Result<()> {
         self.compare(checksums)?;
+        let counts = &mut written.counts;
         let reason = self.reason();
         let of_kind = if self.are_bad() { &mut counts.rejects } else { &mut counts.skipped };
         let another = if self.plan.reading.same_id == SameId::Reject { reason } else { ANOTHER_TEXT };
@@ -140,6 +161,12 @@ impl Duplicates<'_> {
         for (file, count) in self.unlisted {
             *counts.unlisted.entry(self.plan.inputs[file as usize].name.clone()).or_default() += count;
         }
-        Ok(self.rejected)
+        let first = self.first_different.map(|(file, offset, id)| {
+            let file = self.plan.inputs[file as usize].name.clone();
+            AnotherText { file, offset, id }
+        });
+        written.another_text = written.another_text.take().into_iter().chain(first).min();
+        written.rejected.append(&mut self.rejected);
+        Ok(())
     }
 }

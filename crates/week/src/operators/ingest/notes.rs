@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::state::{ReadingCounts, Segment};
+use crate::state::{AnotherText, ReadingCounts, Segment};
 use crate::structures::Sortable;
 
 /// A report on a wave, from the worker that did a part of it.
@@ -20,7 +20,7 @@ pub enum WaveNote {
 }
 
 /// The segments of a wave that one worker wrote.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WaveSegments {
     /// The segments, by shard.
     pub segments: Vec<Segment>,
@@ -28,6 +28,8 @@ pub struct WaveSegments {
     pub counts: ReadingCounts,
     /// The records with a URL or id of another one, if the job says that these are bad.
     pub rejected: Vec<BadRecord>,
+    /// The first record that has the id of another one, and another text.
+    pub another_text: Option<AnotherText>,
 }
 
 /// A bad record with its reason and place: a row of `rejects`.

@@ -162,7 +162,7 @@ impl ShardWriter {
     /// Writes the segments of a wave for all shards of this worker, and merges their url indexes.
     fn write(&mut self, sort: RowSort<CaptureKey>, wave: usize) -> Result<WaveSegments> {
         let mut sorted = sort.sorted()?;
-        let mut written = WaveSegments { segments: Vec::new(), counts: ReadingCounts::default(), rejected: Vec::new() };
+        let mut written = WaveSegments::default();
         // Two steps for each shard, also for those without captures.
         let mut left = 2 * self.own_shards;
         let mut writer = SegmentWriter::new(&self.plan, &self.unfinished, wave, self.worker);
@@ -256,7 +256,7 @@ impl ShardWriter {
             by_doc.advance()?;
         }
         let segment = writer.end_segment()?;
-        written.rejected.append(&mut duplicates.count(&mut written.counts, &checksums)?);
+        duplicates.count(written, &checksums)?;
         self.captured.insert(shard, captured);
         if segment.documents > 0 {
             segments.push(segment);
