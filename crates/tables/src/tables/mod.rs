@@ -4,12 +4,13 @@
 //! (the columns of a week's tables), `studies` (the tables of jobs that read committed weeks),
 //! `describe` (what each file says of its table), `write` (rows to files), `groups` (the row groups
 //! of a file), `found_links` (links of pages to files), `row_range` (a file or some rows of it, as
-//! all readers take it), `shared_file` (a file that is open), `read` (files to record batches, only
-//! the columns asked for), `page_choice` (which pages can have a value), `piece_scan` (pieces one
-//! after the other), `pack` (the rows of several files to one), `sift` (a copy of rows without some
-//! of them), `plain` (an uncompressed column read straight from the file), `names` (what a document
-//! is called), `ascending` (a column of document ids, searched by id), `store_table` and `week`
-//! (the tables by name), `delta_log` (a table as Delta Lake knows it).
+//! all readers take it), `shared_file` (a file that is open), `guard` (damaged files are errors),
+//! `read` (files to record batches, only the columns asked for), `page_choice` (which pages can
+//! have a value), `piece_scan` (pieces one after the other), `pack` (the rows of several files to
+//! one), `sift` (a copy of rows without some of them), `plain` (an uncompressed column read straight
+//! from the file), `names` (what a document is called), `ascending` (a column of document ids,
+//! searched by id), `store_table` and `week` (the tables by name), `delta_log` (a table as Delta
+//! Lake knows it).
 //!
 //! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd,
 //! except columns of hashes. No column is an unsigned 64-bit number, because Spark reads those
@@ -45,6 +46,7 @@ mod delta_log;
 mod describe;
 mod found_links;
 mod groups;
+mod guard;
 mod names;
 mod pack;
 mod page_choice;

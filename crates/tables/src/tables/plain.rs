@@ -18,6 +18,7 @@ use anyhow::{Context, Result, ensure};
 use parquet::basic::{Compression, Encoding, Type};
 use parquet::file::metadata::ParquetMetaData;
 
+use super::guard::{damaged, decoded};
 use super::row_range::{OpenRange, RowRange};
 use super::shared_file::SharedFile;
 
@@ -51,6 +52,10 @@ impl PlainColumn {
     /// or the rows.
     pub fn open(rows: impl Into<RowRange>, name: &'static str, width: usize) -> Result<PlainColumn> {
         let of_file = rows.into();
+        decoded(of_file.path(), || PlainColumn::open_rows(&of_file, name, width))
+    }
+
+    fn open_rows(of_file: &RowRange, name: &'static str, width: usize) -> Result<PlainColumn> {
         let opened = of_file.open()?;
         let (groups, before) = opened.groups();
         let OpenRange { file, footer, rows: range } = opened;
@@ -73,7 +78,7 @@ impl PlainColumn {
                 [page.first_row_index, page.offset, page.compressed_page_size.into()].map(|n: i64| n as u64)
             });
             let starts = page_starts(&of_pages.collect::<Vec<_>>(), of_group, size_of_value);
-            let starts = starts.with_context(|| format!("{} is damaged", path.display()))?;
+            let starts = starts.with_context(|| damaged(path))?;
             pages.extend(starts.into_iter().map(|(first, start)| (rows + first, start)));
             rows = rows.checked_add(of_group).with_context(failed)?;
         }
@@ -188,7 +193,8 @@ fn page_starts(pages: &[[u64; 3]], rows: u64, size: u64) -> Option<Vec<(u64, u64
     let start = |([first, offset, length], end): (&[u64; 3], u64)| {
         // The values fill the page after its header, and end with it.
         let values = end.checked_sub(*first)?.checked_mul(size)?;
-        Some((*first, offset.checked_add(length.checked_sub(values)?)?))
+        length.checked_sub(values)?;
+        Some((*first, offset.checked_add(*length)? - values))
     };
     pages.iter().zip(ends).map(start).collect()
 }

@@ -13,6 +13,7 @@ use arrow_select::filter::filter_record_batch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
+use super::guard::{damaged, decoded};
 use super::page_choice::rows_of_pages;
 use super::row_range::{OpenRange, RowRange};
 
@@ -80,7 +81,8 @@ impl Scan {
         each: impl FnMut(&RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let of = of.into();
-        let ranges = rows_of_pages(&of.open_all()?, "doc", docs);
+        let opened = of.open_all()?;
+        let ranges = decoded(of.path(), || Ok(rows_of_pages(&opened, "doc", docs)))?;
         let (mut numbers, mut at) = (Vec::new(), 0);
         if !ranges.is_empty() {
             let mut rows = ranges.iter().cloned().flatten();
@@ -123,6 +125,10 @@ impl Scan {
 
     /// Opens the chosen rows.
     fn select(rows: RowRange, columns: &[&str], size: usize, chosen: ReadRows<'_>) -> Result<Scan> {
+        decoded(rows.path(), || Scan::select_rows(&rows, columns, size, chosen))
+    }
+
+    fn select_rows(rows: &RowRange, columns: &[&str], size: usize, chosen: ReadRows<'_>) -> Result<Scan> {
         let opened = rows.open_all()?;
         let (groups, before) = opened.groups();
         let OpenRange { file, footer, rows: range } = opened;
@@ -176,8 +182,10 @@ impl Scan {
     /// Names the damaged file.
     pub fn batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            let damaged = || format!("{} is damaged", self.path.display());
-            let Some(batch) = self.batches.next().transpose().with_context(damaged)? else { return Ok(None) };
+            let damaged = || damaged(&self.path);
+            let batches = &mut self.batches;
+            let batch = decoded(&self.path, || batches.next().transpose().with_context(damaged))?;
+            let Some(batch) = batch else { return Ok(None) };
             let Some(live) = &mut self.live else { return Ok(Some(batch)) };
             let batch = live.sift(batch).with_context(damaged)?;
             if batch.num_rows() > 0 {

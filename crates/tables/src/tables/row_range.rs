@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 
+use super::guard::{check_footer, damaged, decoded};
 use super::shared_file::SharedFile;
 
 /// The most files that stay open between two readers: a process may have some 1,000 open files, and
@@ -78,7 +79,8 @@ impl ReadFile {
         let options = ArrowReaderOptions::new()
             .with_page_index_policy(PageIndexPolicy::Optional)
             .with_encoding_stats_as_mask(false);
-        let footer = ArrowReaderMetadata::load(&file, options)?;
+        let footer = decoded(path, || Ok(ArrowReaderMetadata::load(&file, options)?))?;
+        check_footer(footer.metadata()).with_context(|| damaged(path))?;
         let stays_open =
             OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < MOST_OPEN).then_some(open + 1));
         Ok((ReadFile { footer, file: stays_open.is_ok().then(|| file.clone()) }, file))

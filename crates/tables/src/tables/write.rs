@@ -21,6 +21,7 @@ use parquet::schema::types::ColumnPath;
 use super::columns::{Row, Table, TableSpec};
 use super::describe;
 use super::groups::{BATCH, COPIED, Encodings, GroupWriter, HEAVY, PAGE, ROW_GROUP};
+use super::guard::decoded;
 use super::piece_scan::PieceScan;
 use super::row_range::{GroupRows, RowRange};
 use super::values::ColumnBuilder;
@@ -308,7 +309,7 @@ impl TableFile {
             if let Some(number) = copied {
                 let failed =
                     || format!("cannot copy {} to {}", rows.path().display(), self.target.temporary().display());
-                writer.append(&opened, *number).with_context(failed)?;
+                decoded(rows.path(), || writer.append(&opened, *number).with_context(failed))?;
                 self.written += count;
                 continue;
             }
