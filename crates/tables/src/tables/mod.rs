@@ -7,10 +7,10 @@
 //! all readers take it), `shared_file` (a file that is open), `guard` (damaged files are errors),
 //! `read` (files to record batches, only the columns asked for), `page_choice` (which pages can
 //! have a value), `piece_scan` (pieces one after the other), `pack` (the rows of several files to
-//! one), `sift` (a copy of rows without some of them), `plain` (an uncompressed column read straight
-//! from the file), `names` (what a document is called), `ascending` (a column of document ids,
-//! searched by id), `store_table` and `week` (the tables by name), `delta_log` (a table as Delta
-//! Lake knows it).
+//! one), `sift` (a copy of rows without some of them), `plain` (an uncompressed column read
+//! straight from the file), `names` (what a document is called), `ascending` (a column of document
+//! ids, searched by id), `store_table` and `week` (the tables by name), `delta_log` (a table as
+//! Delta Lake knows it).
 //!
 //! Files lie in hive folders (`TABLE/week=YYYY-MM-DD/*.parquet`) and are compressed with zstd,
 //! except columns of hashes. No column is an unsigned 64-bit number, because Spark reads those
