@@ -636,7 +636,7 @@ fn a_reference_that_is_not_read_whole_is_an_error() {
         ("cut.csv.gz", half(gzip(csv.as_bytes())), early),
         ("junk.arrow", [&arrow[..], b"no stream at all"].concat(), "16 B of"),
         ("other.arrow", Vec::new(), "is damaged at its beginning"),
-        ("other.csv", b"prompt\none two\n".to_vec(), "has none of the columns `text`: it has `prompt`"),
+        ("other.csv", b"prompt\none two\n".to_vec(), "has no column `text` (its columns: prompt)"),
     ] {
         std::fs::write(corpus.path(name), bytes).unwrap();
         let against = [corpus.name("good.jsonl"), corpus.name(name)];

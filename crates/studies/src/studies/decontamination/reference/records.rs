@@ -315,8 +315,6 @@ impl<'a> ReferenceRecords<'a> {
             let Unread { bytes, ends_early } = reader.unread();
             unread = Unread { bytes: unread.bytes.max(bytes), ends_early: unread.ends_early || ends_early };
         }
-        let has_names = names.iter().any(|name| !name.is_empty());
-        ensure!(self.file_has || !has_names, "{}", self.lacks_columns(file));
         Ok(OpenReference::Columns { records: records.into_iter(), unread })
     }
 
@@ -342,19 +340,15 @@ impl<'a> ReferenceRecords<'a> {
             file.input.name,
             plural(self.number, "record")
         );
-        ensure!(self.file_has || self.number == 0 || self.of_file.is_empty(), "{}", self.lacks_columns(file));
-        self.names.extend(std::mem::take(&mut self.of_file));
-        Ok(())
-    }
-
-    /// The error of a file that has none of the columns.
-    fn lacks_columns(&self, file: &ReferenceFile) -> String {
-        format!(
+        ensure!(
+            self.file_has || self.number == 0 || self.of_file.is_empty(),
             "{} of the reference has none of the columns {}: it has {}. Name those with texts in `columns` of [decontamination]",
             file.input.name,
             list(self.columns.iter()),
             list(self.of_file.iter())
-        )
+        );
+        self.names.extend(std::mem::take(&mut self.of_file));
+        Ok(())
     }
 
     /// Checks, at the end, that some file has each column.
