@@ -29,7 +29,7 @@ input = ["tests/data/week-2024-01-08", "tests/data/dirty", "tests/data/formats/h
 shards = 8
 END
 for processes in 2 3; do
-    printf 'workers = 1\nprocesses = %s\ntimeout = "3s"\n' $processes > "$folder/config-$processes.toml"
+    printf 'workers = 1\nprocesses = %s\ntimeout = "6s"\n' $processes > "$folder/config-$processes.toml"
 done
 
 # The tables of a store, as one hash.

@@ -455,8 +455,7 @@ fn a_deletion_that_is_not_possible_is_refused_with_the_reason() {
     assert_prints(&["--host", "h1.example", "--dry-run", "--json"], 0, "\"urls\":50");
     // What the store does not have is said, by ten names at most.
     let some = ["--url", "http://h1.example/d1/p1", "http://h1.example/none", "--host", "h9.example", "--dry-run"];
-    assert_prints(&some, 0, "Not found in ");
-    assert_prints(&some, 0, ": 2 of these: \"http://h1.example/none\", \"h9.example\"\n");
+    assert_prints(&some, 0, " has no page of 2 of these: \"http://h1.example/none\", \"h9.example\"\n");
     let in_json = "\"not_found\":2,\"first_not_found\":[\"http://h1.example/none\",\"h9.example\"]";
     assert_prints(&[&some[..], &["--json"]].concat(), 0, in_json);
     let many: Vec<String> = (10..22).map(|n| format!("http://h9.example/{n}")).collect();

@@ -349,6 +349,16 @@ fn a_compressed_file_with_a_damaged_beginning_is_unread() {
         let failed = ran(&mut command(&job, &folder.path().join(format!("store-{name}")), &flags));
         assert_eq!(failed.code, Some(3), "{name}: {}", failed.stderr);
         assert!(failed.stderr.contains(path.to_str().unwrap()), "{}", failed.stderr);
+        // So is one of CSV, of which the first line would be the names.
+        let rows: Vec<u8> = (0..4000).flat_map(|row| format!("{row},some words of row {row}\n").into_bytes()).collect();
+        let table = folder.path().join(name.replace('.', ".csv."));
+        let mut bytes = if name == "a.gz" { gzip(&rows) } else { zstd::bulk::compress(&rows, 1).unwrap() };
+        bytes[..10].fill(0);
+        std::fs::write(&table, bytes).unwrap();
+        let of_table = ["--json", "--input", good.to_str().unwrap(), table.to_str().unwrap()];
+        let failed = ran(&mut command(&job, &folder.path().join(format!("table-{name}")), &of_table));
+        assert_eq!(failed.code, Some(3), "{name}: {}", failed.stderr);
+        assert!(failed.stderr.contains(table.to_str().unwrap()), "{}", failed.stderr);
         // Text is read, whatever the name says.
         std::fs::write(&path, &others).unwrap();
         assert_eq!(documents(&ran(&mut command(&job, &folder.path().join(format!("text-{name}")), &flags))), 500);

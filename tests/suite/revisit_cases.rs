@@ -269,6 +269,28 @@ fn a_record_id_names_the_page_before_any_url() {
     assert_eq!(crawls.missing(), map(&[("/other", NOT_KNOWN)]));
 }
 
+/// The record of the page that goes has the URL of one that stays.
+#[test]
+fn a_list_names_the_document_that_goes_and_not_that_of_its_record() {
+    let mut crawls = Crawls::new("max-unknown-share = 1.0");
+    crawls.add(&[page("/b", "2024-01-08T01:02:03Z", "old", &["WARC-Record-ID: <urn:uuid:b-1>"])], &[]);
+    let time = "2024-01-15T01:02:03Z";
+    let of_b = ["WARC-Refers-To: <urn:uuid:b-1>", "WARC-Refers-To-Target-URI: http://a.example/b"];
+    let records = [
+        record("revisit", "/longer", time, &[NOT_MODIFIED, of_b[0], of_b[1]], ""),
+        page("/b", time, "new", &[]),
+        page("/c", time, "old", &[]),
+    ];
+    crawls.add(&records, &[]);
+    assert_eq!(crawls.titles(), map(&[("/b", "new"), ("/c", "old"), ("/longer", "old")]));
+    let (store, list) = (crawls.store(), crawls.folder.path().join("list.txt"));
+    let (store, list) = (store.to_str().unwrap(), list.to_str().unwrap());
+    run_well(&["export", store, "--keep", "shortest-url", "--list", list]);
+    assert_eq!(std::fs::read_to_string(list).unwrap(), "http://a.example/longer\n");
+    run_well(&["delete", "--store", store, "--urls", list]);
+    assert_eq!(crawls.titles(), map(&[("/b", "new"), ("/c", "old")]));
+}
+
 /// Only the first capture of a URL in a week was known.
 #[test]
 fn every_capture_of_a_week_can_be_named() {

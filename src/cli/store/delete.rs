@@ -235,7 +235,7 @@ fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatt
         let mut names: Vec<String> = first_not_found.iter().map(|name| format!("{name:?}")).collect();
         let more = not_found - names.len() as u64;
         names.extend((more > 0).then(|| format!("{} more", grouped(more))));
-        print(&format!("Not found in {store}: {} of these: {}\n", grouped(*not_found), names.join(", ")))?;
+        print(&format!("{store} has no page of {} of these: {}\n", grouped(*not_found), names.join(", ")))?;
     }
     if !results.is_empty() {
         let verb = if documents.is_some() { "Removed" } else { "Would remove" };

@@ -196,7 +196,7 @@ impl Verdicts {
         while let Some(other) = self.next.take_if(|other| verdict.is_of_same_record(other)) {
             verdict.stays |= other.stays;
             // That of the record itself has its URL as it is written there.
-            verdict.names = other.names.filter(|names| !names.is_of_another).or(verdict.names);
+            verdict.names = other.names.filter(|names| names.of_document.is_none()).or(verdict.names);
             self.next = self.verdicts.record()?;
         }
         while let Some(gone) = self.next_gone.take_if(|gone| (gone.file, gone.offset) == (verdict.file, verdict.offset))
@@ -246,8 +246,8 @@ pub struct RecordKey {
     /// Its URL: as the input has it, or in canonical form where it is not that of the document,
     /// whose revisit names the record.
     pub url: Option<String>,
-    /// Whether it is not that of the document.
-    pub is_of_another: bool,
+    /// The canonical URL of the document where it is not that of the record.
+    pub of_document: Option<String>,
 }
 
 impl Sortable for Verdict {
@@ -556,10 +556,10 @@ impl Deciding<'_> {
                 let doc = docs.value(row);
                 let names = ids.map(|(ids, given, of_record)| {
                     let of_another = maybe_text(of_record, row);
-                    let is_of_another = of_another.is_some();
+                    let of_document = of_another.as_ref().and_then(|_| maybe_text(urls, row));
                     // A null says that the URL was given in canonical form.
                     let url = of_another.or_else(|| maybe_text(given, row)).or_else(|| maybe_text(urls, row));
-                    Box::new(RecordKey { id: maybe_text(ids, row), url, is_of_another })
+                    Box::new(RecordKey { id: maybe_text(ids, row), url, of_document })
                 });
                 let is_alone = size < 2;
                 let values = values.of(doc)?;

@@ -59,6 +59,8 @@ pub struct ArrowReader {
     stream: Option<ArrowStream>,
     /// Whether the first stream has the column of the URLs.
     has_url: bool,
+    /// Which fields the first stream has.
+    has: Vec<bool>,
     /// The batch that is being read, its next row, and its rows.
     batch: Option<(PageFields<ArrowColumn>, usize, usize)>,
     /// The number, in the file, of the next row.
@@ -119,6 +121,7 @@ impl ArrowReader {
         Ok(Some(ArrowReader {
             bytes,
             has_url: stream.columns.url.is_some(),
+            has: stream.columns.has(),
             stream: Some(stream),
             batch: None,
             row: 0,
@@ -209,13 +212,12 @@ impl ArrowReader {
         let place = self.row;
         if message.is_schema {
             let stream = ArrowStream::new(&message.head, &self.name, &self.reading.columns);
-            let has_url = self.has_url;
-            self.stream = stream.ok().flatten().filter(|stream| stream.columns.url.is_some() == has_url);
+            self.stream = stream.ok().flatten().filter(|stream| stream.columns.has() == self.has);
             if self.stream.is_some() {
                 return Ok(None);
             }
             self.bytes.lose(message.length);
-            return Ok(Some((place, "arrow: a stream behind the first one that lacks columns of it".to_owned())));
+            return Ok(Some((place, "arrow: a stream that does not have the columns of the one before it".to_owned())));
         }
         let Some(stream) = &mut self.stream else {
             self.bytes.lose(message.length);
@@ -935,6 +937,19 @@ mod tests {
             let rest = if is_file { bytes.len() / 3 } else { bytes.len() - message };
             assert!(unread.bytes > 0 && unread.bytes <= rest as u64, "{unread:?}");
             assert!(is_file || unread.bytes == rest as u64, "{unread:?}");
+            // A head that claims more bytes than follow: of a stream it may as well have been cut.
+            let mut long = bytes.clone();
+            long[message + 4..message + 8].copy_from_slice(&(1_u32 << 25).to_le_bytes());
+            let (pages, rejects, unread) = outcome(&long, "test.arrow");
+            assert_eq!((pages, rejects.len()), (without(20, if is_file { 30 } else { 60 }), 1));
+            assert!(unread.ends_early != is_file && (is_file || unread.bytes == bytes.len() as u64), "{unread:?}");
+            // An end that was never written.
+            if !is_file {
+                let lost = [&bytes[..message], &[0; 9000]].concat();
+                let (pages, rejects, unread) = outcome(&lost, "test.arrow");
+                assert_eq!((pages, rejects.len()), (without(20, 60), 1));
+                assert!(unread.ends_early && (8900..=9000).contains(&unread.bytes), "{unread:?}");
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! The messages of Arrow streams and files, framed, and how many bytes of a file are not read
-//! because they are none.
+//! The messages of Arrow streams and files, framed, and how many bytes of a file belong to none and
+//! are not read.
 //!
 //! ```text
 //! message: FFFFFFFF, length of the head, head, body
@@ -7,8 +7,8 @@
 //! file:    ARROW1, zeros, a stream, a table of contents, its length, ARROW1
 //! ```
 //!
-//! Streams may stand one behind the other, with zeros between them; behind the table of contents of
-//! a file is nothing. Other bytes are not read, and counted. Of a stream that the end of the file
+//! Streams may stand one behind the other, with some zeros between them; behind the table of
+//! contents of a file is nothing. Other bytes are not read, and counted. Of a stream that the end of the file
 //! cuts, all bytes are: nothing tells how many are missing. After a head that cannot be read, a
 //! local file is read on from the next message that its table of contents names.
 //!
@@ -41,6 +41,9 @@ pub const NO_MEMORY: &str =
     "a batch is larger than the memory of a worker allows: raise `memory`, or run fewer workers";
 /// The first bytes of a message.
 const MARKER: [u8; 4] = [0xff; 4];
+/// The most zeros between two streams, and behind the last one. More are what was never written of
+/// a file whose end was lost.
+const PADDING: u64 = 4096;
 /// The bytes behind a table of contents: its length, and the signature.
 const TAIL: usize = 4 + SIGNATURE.len();
 
@@ -92,9 +95,13 @@ pub struct MessageBytes {
     is_file: bool,
     /// The file, if its table of contents can be read.
     contents: Option<File>,
+    /// Where messages begin, as the table says: read when the first one is sought.
+    places: Option<Vec<u64>>,
     /// Whether a stream has begun; whether the last one has ended.
     has_stream: bool,
     is_between: bool,
+    /// The zeros behind the end of the last stream.
+    zeros: u64,
     /// Where the stream begins, and what was lost before it.
     stream: u64,
     lost_before: u64,
@@ -121,8 +128,10 @@ impl MessageBytes {
             undecoded: None,
             is_file: false,
             contents: None,
+            places: None,
             has_stream: false,
             is_between: true,
+            zeros: 0,
             stream: 0,
             lost_before: 0,
             lost: 0,
@@ -237,6 +246,7 @@ impl MessageBytes {
             let first = self.word(0);
             if self.is_between && first == 0 {
                 self.pass(4);
+                self.zeros += 4;
                 continue;
             }
             // Before version 0.15 the marker was missing.
@@ -247,7 +257,7 @@ impl MessageBytes {
             let length = self.word(prefix - 4) as usize;
             if length == 0 {
                 self.pass(prefix);
-                self.is_between = true;
+                (self.is_between, self.zeros) = (true, 0);
                 if self.is_file {
                     return self.close_file();
                 }
@@ -265,11 +275,11 @@ impl MessageBytes {
             return self.no_message(NO_MESSAGE);
         }
         if !self.need(start)? {
-            return Ok(self.end());
+            return self.too_long();
         }
-        let head = self.ahead()[prefix..start].to_vec();
+        let head = &self.ahead()[prefix..start];
         let claims =
-            contained(|| root_as_message(&head).ok().map(|message| (message.bodyLength(), message.header_type())));
+            contained(|| root_as_message(head).ok().map(|message| (message.bodyLength(), message.header_type())));
         let Some((body, kind)) = claims.ok().flatten() else { return self.no_message(NO_MESSAGE) };
         let is_schema = kind == MessageHeader::Schema;
         if self.is_between && !is_schema {
@@ -282,8 +292,9 @@ impl MessageBytes {
             Err(_) => return self.no_message("arrow: a batch claims too many bytes"),
         };
         if !self.need(start + body)? {
-            return Ok(self.end());
+            return self.too_long();
         }
+        let head = self.ahead()[prefix..start].to_vec();
         let follows_end = self.is_between;
         if is_schema {
             // A file counts from its signature on.
@@ -312,7 +323,12 @@ impl MessageBytes {
         let has_rest = self.ahead().iter().any(|byte| *byte != 0);
         if is_behind {
             if !has_rest {
-                return MessageStep::End(true);
+                if self.zeros <= PADDING {
+                    return MessageStep::End(true);
+                }
+                self.lose(self.zeros + rest);
+                self.ends_early = true;
+                return MessageStep::Cut(CUT);
             }
             self.lose(rest);
             let is_marker = self.ahead().iter().zip(MARKER).all(|(byte, marker)| *byte == marker);
@@ -354,10 +370,7 @@ impl MessageBytes {
             return Ok(MessageStep::End(true));
         }
         let place = self.base + self.next as u64;
-        let next = match &self.contents {
-            Some(file) if !self.is_between => starts(file)?.into_iter().find(|start| *start > place),
-            _ => None,
-        };
+        let next = if self.is_between { None } else { self.next_place()? };
         let Some(next) = next else {
             let is_behind = self.is_between && self.has_stream;
             self.lose_rest()?;
@@ -371,6 +384,21 @@ impl MessageBytes {
             left -= some as u64;
         }
         Ok(MessageStep::Lost(reason))
+    }
+
+    /// A message that claims more bytes than follow: the end of the file, or a length that is
+    /// damaged.
+    fn too_long(&mut self) -> io::Result<MessageStep> {
+        if !self.is_between && self.next_place()?.is_some() { self.no_message(NO_MESSAGE) } else { Ok(self.end()) }
+    }
+
+    /// Where the next message begins that the table of contents names.
+    fn next_place(&mut self) -> io::Result<Option<u64>> {
+        if self.places.is_none() {
+            self.places = Some(self.contents.as_ref().map_or_else(|| Ok(Vec::new()), starts)?);
+        }
+        let (places, here) = (self.places.as_deref().unwrap_or_default(), self.base + self.next as u64);
+        Ok(places.get(places.partition_point(|start| *start <= here)).copied())
     }
 
     /// Passes over all that follows.

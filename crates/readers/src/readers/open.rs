@@ -160,6 +160,9 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     {
         bail!("{} {advice}", input.name);
     }
+    if has_lost_its_beginning(input).with_context(|| cannot("read", &input.name))? {
+        return Ok(KeysOfInput::Unknown);
+    }
     input.format.reader().check(input, reading)
 }
 
@@ -169,6 +172,9 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
 /// # Errors
 /// As [`check`].
 pub fn columns(input: &Input, reading: &Reading, searched: Searched) -> anyhow::Result<Option<InputColumns>> {
+    if has_lost_its_beginning(input).with_context(|| cannot("read", &input.name))? {
+        return Ok(None);
+    }
     input.format.reader().columns(input, reading, searched)
 }
 

@@ -35,6 +35,12 @@ impl<T> PageFields<T> {
         [id, url, html, ip, date].into_iter().chain(text).chain(values).flatten()
     }
 
+    /// Which fields are present.
+    pub fn has(&self) -> Vec<bool> {
+        let PageFields { id, url, text, html, ip, date, values } = self;
+        [id, url, html, ip, date].into_iter().chain(text).chain(values).map(Option::is_some).collect()
+    }
+
     /// The same fields with something made of each.
     ///
     /// # Errors

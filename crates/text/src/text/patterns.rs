@@ -84,12 +84,7 @@ impl UrlPatterns {
 
     /// Whether a canonical URL is in the set.
     pub fn matches(&self, url: &str) -> bool {
-        let last_prefix = || self.prefixes.range::<str, _>((Bound::Unbounded, Bound::Included(url))).next_back();
-        self.urls.contains(url)
-            || self.hosts.contains(host(url))
-            // No prefix is a prefix of another one, so only the last one that sorts before the URL
-            // can be its prefix.
-            || last_prefix().is_some_and(|prefix| url.starts_with(prefix.as_str()))
+        self.matched_by(Some(url), None).next().is_some()
     }
 
     /// The patterns that a canonical URL or an id matches.
@@ -102,6 +97,8 @@ impl UrlPatterns {
     /// assert_eq!(patterns.all().count(), 3);
     /// ```
     pub fn matched_by<'a>(&'a self, url: Option<&str>, id: Option<&str>) -> impl Iterator<Item = &'a str> + use<'a> {
+        // No prefix is a prefix of another one, so only the last one that sorts before the URL can be
+        // its prefix.
         let prefix = |url: &str| {
             let last = self.prefixes.range::<str, _>((Bound::Unbounded, Bound::Included(url))).next_back();
             last.filter(|prefix| url.starts_with(prefix.as_str()))
@@ -115,7 +112,8 @@ impl UrlPatterns {
         patterns.into_iter().flatten().map(String::as_str)
     }
 
-    /// All patterns: URLs, hosts, prefixes and ids, each kind sorted.
+    /// All patterns: URLs, hosts, prefixes that are not below another one, and ids, each kind
+    /// sorted.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         [&self.urls, &self.hosts, &self.prefixes, &self.ids].into_iter().flatten().map(String::as_str)
     }
