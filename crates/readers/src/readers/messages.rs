@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Streams may stand one behind the other, with some zeros between them; behind the table of
-//! contents of a file is nothing. Other bytes are not read, and counted. Of a stream that the end of the file
-//! cuts, all bytes are: nothing tells how many are missing. After a head that cannot be read, a
-//! local file is read on from the next message that its table of contents names.
+//! contents of a file is nothing. Other bytes are not read, and counted. Of a stream that the end
+//! of the file cuts, all bytes are: nothing tells how many are missing. After a head that cannot be
+//! read, a local file is read on from the next message that its table of contents names.
 //!
 //! Bytes are counted as stored. Of a compressed file the decoded bytes are known, and the stored
 //! ones are taken to be in proportion.

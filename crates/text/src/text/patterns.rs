@@ -97,8 +97,8 @@ impl UrlPatterns {
     /// assert_eq!(patterns.all().count(), 3);
     /// ```
     pub fn matched_by<'a>(&'a self, url: Option<&str>, id: Option<&str>) -> impl Iterator<Item = &'a str> + use<'a> {
-        // No prefix is a prefix of another one, so only the last one that sorts before the URL can be
-        // its prefix.
+        // No prefix is a prefix of another one, so only the last one that sorts before the URL can
+        // be its prefix.
         let prefix = |url: &str| {
             let last = self.prefixes.range::<str, _>((Bound::Unbounded, Bound::Included(url))).next_back();
             last.filter(|prefix| url.starts_with(prefix.as_str()))
