@@ -587,8 +587,13 @@ class History:
         elif how == "renamed":
             old = {documents: id for id, documents in self.ids.items()}
             wanted = {(old[documents], id) for id, documents in found.items() if old[documents] != id}
-            renamed = {(change["cluster"], change["into"]) for change in changes if change["event"] == "rename"}
-            if renamed != wanted or len(renamed) != len(changes):
+            # Done one by one, no id is taken that another cluster has.
+            now = {id: id for id in self.ids}
+            for change in changes:
+                if change["event"] != "rename" or change["cluster"] not in now or change["into"] in now:
+                    raise Failure(f"no rename after a commit: {change} of {changes}")
+                now[change["into"]] = now.pop(change["cluster"])
+            if {(old, id) for id, old in now.items() if id != old} != wanted:
                 raise Failure(f"other changes after a commit than {wanted}: {changes}")
             if any(id < 0 for id in found):
                 raise Failure(f"a cluster has no id of the tables after a commit: {found}")
@@ -610,21 +615,13 @@ class History:
         if status != 200:
             raise Failure(f"changes after {self.number}: {status} {answer.decode(errors='replace')}")
         changes = [json.loads(line) for line in answer.splitlines()]
-        before, renamed = dict(self.known), {}
+        before = dict(self.known)
         for change in changes:
             id, into, size = change["cluster"], change.get("into"), change["after"]
-            if change["event"] == "rename":
-                # One may get the id that another one loses.
-                self.known.pop(id, None)
-                renamed[into] = size
-                continue
-            self.known |= renamed
-            renamed = {}
-            if change["event"] in ("death", "merge"):
+            if change["event"] in ("death", "merge", "rename"):
                 self.known.pop(id, None)
             if change["event"] != "death":
                 self.known[id if into is None else into] = size
-        self.known |= renamed
         if self.known != sizes:
             raise Failure(f"by {changes} after {self.number}, {before} becomes {self.known}, and there are {sizes}")
         return changes

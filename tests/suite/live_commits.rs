@@ -339,7 +339,7 @@ impl Told {
                 "death" => assert!(self.clusters.remove(&cluster).is_some(), "{change}"),
                 "rename" => {
                     let size = self.clusters.remove(&cluster).unwrap_or_else(|| panic!("{change}"));
-                    self.clusters.insert(change["into"].as_i64().unwrap(), size);
+                    assert_eq!(self.clusters.insert(change["into"].as_i64().unwrap(), size), None, "{change}");
                 }
                 "merge" | "split" => {
                     if change["event"] == "merge" {
@@ -398,6 +398,18 @@ fn a_client_that_follows_changes_is_told_all_of_them_once_or_to_read_again() {
     add(&mut service, &pairs(5..6));
     service.commit(&mut |commitment| run_commands(store.root(), commitment)).unwrap();
     assert!(same(&mut service, &mut told));
+    // Two clusters exchange their documents one by one, so that the tables exchange their ids.
+    let of_family = |family: u64, ids: std::ops::Range<u64>| ids.map(|id| line(id, family)).collect::<Vec<_>>();
+    add(&mut service, &[of_family(40, 100..103), of_family(41, 103..107)].concat());
+    service.commit(&mut |commitment| run_commands(store.root(), commitment)).unwrap();
+    assert!(same(&mut service, &mut told));
+    (100..103).for_each(|id| add(&mut service, &[line(id, 41), line(id + 3, 40)]));
+    add(&mut service, &[line(106, 40)]);
+    assert!(same(&mut service, &mut told));
+    service.commit(&mut |commitment| run_commands(store.root(), commitment)).unwrap();
+    let renamed = String::from_utf8(service.changes(told.number, 10).unwrap().to_vec()).unwrap();
+    assert_eq!(renamed.matches("\"rename\"").count(), 3, "one of two has an id in between: {renamed}");
+    assert!(same(&mut service, &mut told), "the renames are done one by one");
     add(&mut service, &pairs(6..12));
     assert!(same(&mut service, &mut told));
     // A process that starts has what was told under the same numbers.

@@ -67,6 +67,30 @@ impl Clusters {
         self.given
     }
 
+    /// Puts `rename`s in an order in which each can be done for itself: an id is free before a
+    /// cluster gets it. Of clusters that exchange their ids, one has the next new id in between,
+    /// which is not given by this.
+    pub(super) fn one_by_one(&self, renames: Vec<ClusterChange>) -> Vec<ClusterChange> {
+        let mut left: BTreeMap<i64, ClusterChange> =
+            renames.into_iter().map(|rename| (rename.cluster, rename)).collect();
+        let mut ordered = Vec::new();
+        while let Some((first, rename)) = left.pop_first() {
+            // Each waits for the one that has its new id.
+            let mut waiting = vec![rename];
+            while let Some(next) = waiting.last().and_then(|rename| left.remove(&rename.into?)) {
+                waiting.push(next);
+            }
+            if waiting.last().is_some_and(|last| last.into == Some(first)) {
+                let between = -(self.given + 1);
+                let aside = ClusterChange { into: Some(between), after: waiting[0].before, ..waiting[0].clone() };
+                waiting[0].cluster = between;
+                ordered.push(ClusterChange { documents: aside.before, ..aside });
+            }
+            ordered.extend(waiting.into_iter().rev());
+        }
+        ordered
+    }
+
     /// Gives no id again that was given by then.
     pub(super) fn go_on_from(&mut self, given: i64) {
         self.given = self.given.max(given);
@@ -223,5 +247,37 @@ impl Clusters {
             let had = self.sets(id).unwrap_or_default().iter();
             open.extend(had.filter(|had| sets.is_there(**had) && sets.set(**had).id == id));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renames_are_done_one_by_one() {
+        let clusters = Clusters { given: 4, ..Clusters::default() };
+        let rename = |(cluster, into): (i64, i64)| ClusterChange {
+            event: "rename",
+            cluster,
+            into: Some(into),
+            before: 2,
+            after: 2,
+            documents: 2,
+        };
+        let ordered = |pairs: &[(i64, i64)]| -> Vec<(i64, i64)> {
+            let changes = clusters.one_by_one(pairs.iter().copied().map(rename).collect());
+            changes.into_iter().map(|change| (change.cluster, change.into.unwrap())).collect()
+        };
+        assert_eq!(ordered(&[]), []);
+        // Chains, from either end.
+        assert_eq!(ordered(&[(1, 2), (2, 3), (-1, 1)]), [(2, 3), (1, 2), (-1, 1)]);
+        assert_eq!(ordered(&[(3, 2), (2, 1)]), [(2, 1), (3, 2)]);
+        // Exchanges, of two and of three.
+        assert_eq!(ordered(&[(1, 2), (2, 1)]), [(1, -5), (2, 1), (-5, 2)]);
+        assert_eq!(
+            ordered(&[(1, 2), (2, 3), (3, 1), (7, 8), (8, 7)]),
+            [(1, -5), (3, 1), (2, 3), (-5, 2), (7, -5), (8, 7), (-5, 8)]
+        );
     }
 }

@@ -190,9 +190,11 @@ impl Engine {
         Given { changes: self.changed, clusters: self.clusters.given() }
     }
 
-    /// The numbers that were given, with room for the `rename`s of a commit: one for each cluster.
+    /// The numbers that were given, with room for the `rename`s of a commit: one for each cluster,
+    /// and one more for two that exchange their ids.
     pub(super) fn given_with_renames(&self) -> Given {
-        let renames = self.clusters.len() as u64;
+        let clusters = self.clusters.len() as u64;
+        let renames = clusters + clusters / 2;
         Given { changes: self.changed + renames, clusters: self.clusters.given() }
     }
 
@@ -220,7 +222,8 @@ impl Engine {
     }
 
     /// Goes on counting where another engine ends, whose documents this one has read from the
-    /// tables. A cluster that has another id here is a change, `rename`. Numbers up to those that
+    /// tables. A cluster that has another id here is a change, `rename`; these are done in their
+    /// order, one by one. Numbers up to those that
     /// were given to this engine are left out: a process that starts goes on from these.
     pub(super) fn continue_from(&mut self, other: &mut Engine) {
         let given = self.changed;
@@ -245,7 +248,7 @@ impl Engine {
                 documents: size,
             });
         }
-        self.keep(renamed);
+        self.keep(self.clusters.one_by_one(renamed));
         self.changed = self.changed.max(given);
     }
 
