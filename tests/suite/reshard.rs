@@ -192,10 +192,11 @@ fn add(folder: &Path, name: &str, shards: u32, batch: usize) {
         std::fs::write(&input, lines(&texts, fields)).unwrap();
     }
     let job = folder.join(format!("{name}.toml"));
-    let method = if batch == 0 {
-        format!("[cluster.method]\nshards = {shards}\nsimilarity = 0.8\nverify = \"exact\"\n")
-    } else {
-        String::new()
+    // Later batches have the shards of the store, whether they name the rest of the method or nothing.
+    let method = match batch {
+        0 => format!("[cluster.method]\nshards = {shards}\nsimilarity = 0.8\nverify = \"exact\"\n"),
+        1 => String::new(),
+        _ => "[cluster.method]\nsimilarity = 0.8\nverify = \"exact\"\n".to_owned(),
     };
     let text =
         format!("[cluster]\ncanonical = {{ by = [\"score desc\"] }}\n[cluster.read.columns]\nid = \"id\"\n{method}");

@@ -359,7 +359,7 @@ mod tests {
             canonical: Canonical::default(),
             accuracy: true,
             mode: Mode::Full,
-            method: job.method.clone().unwrap_or_default(),
+            method: Method::default(),
             reading: job.read.clone(),
             keep: job.keep,
             waves: cut_waves(&inputs, wave_bytes),

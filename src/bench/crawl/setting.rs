@@ -70,7 +70,8 @@ impl Setting {
             },
             None => Cluster::default(),
         };
-        let (reading, mut method, chunks) = (job.read, job.method.unwrap_or_default(), job.keep.chunks);
+        let mut method = job.method.map(|given| given.method).unwrap_or_default();
+        let (reading, chunks) = (job.read, job.keep.chunks);
         method.content = reading.content.unwrap_or(method.content);
         method.content.check()?;
         method.rule.check()?;

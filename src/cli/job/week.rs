@@ -377,8 +377,8 @@ impl WeekRequest {
         let reading = &*reading;
         input.iter().chain(&reading.base_url).try_for_each(|url| refuse_secrets(url)).map_err(WrongUse::from_error)?;
         let workers = WorkerCount::new(args.workers, config, &pool);
-        if let Some(method) = method {
-            workers.of_shards(method.shards as usize)?;
+        if let Some(given) = method.as_ref().filter(|given| given.names_shards) {
+            workers.of_shards(given.method.shards as usize)?;
         }
         let mut spool = Spool::new(notify(log));
         let pipes = if args.dry_run {
@@ -639,12 +639,14 @@ impl WeekRequest {
             );
         }
         let content = self.content(of_store)?;
-        let method = job.method.get_or_insert_with(|| of_store.cloned().unwrap_or_default());
+        let of_job = job.method.take().map(|given| given.in_store(of_store));
+        let mut method = of_job.or_else(|| of_store.cloned()).unwrap_or_default();
         method.documents = documents;
         method.rule.check()?;
         // A job says it where it says how pages are read.
         let of_week = Method { content, ..method.clone() };
         method.content = Content::Page;
+        job.method = Some(method.into());
         job.read.content = (content != Content::Page).then_some(content);
         job.week = Some(WeekName::Date(self.week));
         let mode = if earlier.last().is_some() { job.mode } else { Mode::Full };

@@ -183,7 +183,7 @@ fn job_text(store: &Store, week: &CommittedWeek) -> Result<String> {
 /// The job of a week as it is kept with the week with more shards.
 fn with_shards(text: &str, from: u32, to: u32) -> String {
     let Ok(job) = Cluster::of_text(text) else { return text.to_owned() };
-    let method = job.method.clone().map(|method| Method { shards: to, ..method });
+    let method = job.method.clone().map(|given| Method { shards: to, ..given.method }.into());
     // What was done to the week is noted at the end.
     let notes: String = text.lines().filter(|line| line.starts_with("# ")).map(|line| format!("{line}\n")).collect();
     format!("{}{notes}# Resharded since: from {from} to {to} shards.\n", Cluster { method, ..job }.to_text())
@@ -346,10 +346,10 @@ mod tests {
 
     #[test]
     fn the_job_of_a_week_has_the_new_shards_and_what_was_done() {
-        let job = Cluster { method: Some(Method { shards: 4, ..Method::default() }), ..Cluster::default() };
+        let job = Cluster { method: Some(Method { shards: 4, ..Method::default() }.into()), ..Cluster::default() };
         let text = format!("{}# Deleted since: x.\n", job.to_text());
         let new = with_shards(&text, 4, 16);
-        assert_eq!(Cluster::of_text(&new).unwrap().method.unwrap().shards, 16);
+        assert_eq!(Cluster::of_text(&new).unwrap().method.unwrap().method.shards, 16);
         assert!(new.ends_with("# Deleted since: x.\n# Resharded since: from 4 to 16 shards.\n"), "{new}");
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use nigh_readers::reading::Reading;
 use nigh_readers::units::{Bytes, Share};
-use nigh_text::method::Method;
+use nigh_text::method::GivenMethod;
 use serde::{Deserialize, Serialize};
 
 use super::canonical::Canonical;
@@ -56,7 +56,7 @@ pub struct Cluster {
     pub keep: Keep,
     /// The numbers of the study. Default: those of the store, whose first week has those of the
     /// study; others than the store's are refused.
-    pub method: Option<Method>,
+    pub method: Option<GivenMethod>,
 }
 
 impl Default for Cluster {

@@ -135,11 +135,11 @@ mod tests {
             )
             .unwrap();
             let written: Method = toml::from_str("words = 7\nsimilarity = 0.8\nverify = \"exact\"").unwrap();
-            assert_eq!((job.method.as_ref(), replaced.len()), (Some(&written), 0));
+            assert_eq!((job.method.unwrap().method, replaced.len()), (written, 0));
             assert_eq!((job.read.columns.id.as_deref(), job.read.columns.text.only()), (Some("key"), Some("text")));
         }
         let AnyJob::Cluster(job) = read_job_with(None, &[similarity]).unwrap().job else { panic!("it makes a week") };
-        assert_eq!(job.method, toml::from_str("similarity = 0.8").ok());
+        assert_eq!(job.method.unwrap().method, toml::from_str("similarity = 0.8").unwrap());
         let AnyJob::Cluster(job) = read_job_with(None, &[]).unwrap().job else { panic!("it makes a week") };
         assert_eq!((job.method, job.accuracy), (None, true));
     }
@@ -154,7 +154,7 @@ mod tests {
         let numbers = "[cluster.method]\nfeatures = 60\nagreements = 3\n";
         let method = |text: &str, fields: &[JobField]| {
             let (job, replaced) = with(text, fields).unwrap();
-            (job.method.unwrap(), replaced.join(", "))
+            (job.method.unwrap().method, replaced.join(", "))
         };
         assert_eq!(
             method(numbers, std::slice::from_ref(&similarity)),
@@ -189,6 +189,6 @@ mod tests {
         let error = with("[cluster]\nimput = []\n", &verify).unwrap_err();
         assert!(error.contains("line 2, column 1"), "{error}");
         let (job, _) = with("[cluster.method]\nsimilarity = 0.9\n", &verify).unwrap();
-        assert_eq!(job.method.unwrap().verify, Verify::Exact);
+        assert_eq!(job.method.unwrap().method.verify, Verify::Exact);
     }
 }

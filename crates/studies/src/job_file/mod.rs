@@ -189,7 +189,7 @@ mod tests {
             panic!("the outer table is the kind");
         };
         assert_eq!(cluster.week.unwrap().to_string(), "2024-01-08");
-        assert_eq!(cluster.method.unwrap(), Method { agreements: 3, ..Method::default() });
+        assert_eq!(cluster.method.unwrap().method, Method { agreements: 3, ..Method::default() });
         assert_eq!(cluster.read.max_page_bytes, Bytes(16 << 20));
     }
 
@@ -286,7 +286,7 @@ mod tests {
             panic!("it is a [cluster] job")
         };
         let Cluster { method, .. } = &job;
-        assert_eq!(method.clone().unwrap_or_default(), Default::default());
+        assert_eq!(method.clone().unwrap().method, Method::default());
         assert_eq!(Cluster { method: None, ..job }.to_text(), Cluster::default().to_text());
     }
 }

@@ -4,6 +4,7 @@
 mod chunking;
 mod content;
 mod form;
+mod given;
 mod preset;
 mod s_curve;
 mod word_rule;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use self::chunking::{Chunking, Cut};
 pub use self::content::Content;
 pub use self::form::{Spaceless, TextForm, Unicode};
+pub use self::given::GivenMethod;
 use self::preset::{GivenShape, MAX_MEGASHINGLES, MAX_SUPERSHINGLES, cheapest, name_of, preset};
 pub use self::preset::{MAX_FEATURES, RECALL, STUDY};
 pub use self::s_curve::{CURVE, Shape};

@@ -141,7 +141,7 @@ impl Commitment {
             })?;
             // What of a page is its text is an option for reading.
             read.content = (method.content != Content::Page).then_some(method.content);
-            let method = Some(Method { content: Content::Page, ..method.clone() });
+            let method = Some(Method { content: Content::Page, ..method.clone() }.into());
             // Each line was taken once: none may be left out.
             let max_reject_share = Share(0.0);
             let text = Cluster { canonical, read, method, max_reject_share, ..Cluster::default() }.to_text();

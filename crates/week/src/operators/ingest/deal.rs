@@ -240,7 +240,7 @@ mod tests {
             canonical: Canonical::default(),
             accuracy: true,
             mode: Mode::Full,
-            method: job.method.clone().unwrap_or_default(),
+            method: job.method.clone().map(|given| given.method).unwrap_or_default(),
             reading: job.read.clone(),
             keep: job.keep,
             waves: cut_waves(&inputs, wave_bytes),
