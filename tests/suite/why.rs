@@ -64,13 +64,14 @@ fn steps(vectors: &BTreeMap<i64, Vec<u64>>, members: &[i64], from: i64, to: i64)
     steps[&to]
 }
 
-fn made(folder: &Path) -> std::path::PathBuf {
+fn made(folder: &Path, method: &str) -> std::path::PathBuf {
     let lines: String = (0..DOCUMENTS)
         .map(|n| serde_json::json!({"id": id(n), "text": words(n).join(" ")}).to_string() + "\n")
         .collect();
     let input = folder.join("documents.jsonl");
     std::fs::write(&input, lines).unwrap();
-    let job = job(folder, "[cluster]\n[cluster.read.columns]\nid = \"id\"\n[cluster.method]\nshards = 4\n");
+    let job =
+        job(folder, &format!("[cluster]\n[cluster.read.columns]\nid = \"id\"\n[cluster.method]\nshards = 4\n{method}"));
     let store = folder.join("store");
     let (job, store_name, input) = (job.to_str().unwrap(), store.to_str().unwrap(), input.to_str().unwrap());
     run_well(&["run", job, "-q", "--week", DATE, "--store", store_name, "--input", input]);
@@ -80,7 +81,7 @@ fn made(folder: &Path) -> std::path::PathBuf {
 #[test]
 fn what_is_said_of_two_documents_is_what_the_tables_and_texts_have() {
     let folder = tempfile::tempdir().unwrap();
-    let store = made(folder.path());
+    let store = made(folder.path(), "");
     let of = week(&store, DATE);
     let docs: BTreeMap<String, i64> =
         texts(&of, "documents", "id").into_iter().zip(longs(&of, "documents", "doc")).collect();
@@ -135,10 +136,42 @@ fn what_is_said_of_two_documents_is_what_the_tables_and_texts_have() {
     assert!(together > 20 && longest > 1, "{together} {longest}");
 }
 
+/// Members of a family that differ in six edits or more are less than 0.8 similar.
+#[test]
+fn chains_of_verified_clusters_have_links_that_texts_confirm() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = made(folder.path(), "similarity = 0.8\nverify = \"exact\"\n");
+    let similarity = |a: usize, b: usize| {
+        let [of_a, of_b] = [a, b].map(words);
+        let [of_a, of_b] = [&of_a, &of_b].map(|words| shingles(words).into_iter().collect::<BTreeSet<_>>());
+        of_a.intersection(&of_b).count() as f64 / of_a.union(&of_b).count() as f64
+    };
+    let number = |link: &Value| -> usize {
+        let name = link["page"]["name"].as_str().unwrap();
+        name.strip_prefix("document-").unwrap().parse().unwrap()
+    };
+    let mut confirmed = 0;
+    for first in (0..DOCUMENTS).step_by(FAMILY) {
+        let (a, b) = (first + 1, first + FAMILY - 1);
+        let ran = run_well(&["why", store.to_str().unwrap(), &id(a), &id(b), "--json"]);
+        let said: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let chain = said["chain"].as_array().unwrap();
+        assert!(said["together"][0][1] == true && chain.len() > 2, "{a} {b}: {chain:?}");
+        assert_eq!([number(&chain[0]), number(&chain[chain.len() - 1])], [a, b]);
+        for pair in chain.windows(2) {
+            let Some(exact) = pair[1]["exact"].as_f64() else { continue };
+            let similarity = similarity(number(&pair[0]), number(&pair[1]));
+            assert!((exact - similarity).abs() < 1e-6 && similarity >= 0.8, "{pair:?}: {similarity}");
+        }
+        confirmed += usize::from(chain[1..].iter().all(|link| link["exact"].is_number()));
+    }
+    assert!(confirmed > 0, "the table of evidence leads from no page to another");
+}
+
 #[test]
 fn what_cannot_be_said_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let store = made(folder.path());
+    let store = made(folder.path(), "");
     let store_name = store.to_str().unwrap();
     let unknown = run(&["why", store_name, &id(1), "nobody"]);
     assert!(unknown.code == Some(1) && unknown.stderr.contains("nobody is not known"), "{}", unknown.stderr);

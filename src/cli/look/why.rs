@@ -125,10 +125,13 @@ fn of_comparison(comparison: &Comparison, missing: Option<&str>) -> Sheet {
 fn of_chain(chain: &[ChainLink]) -> Grid {
     let mut grid =
         Grid::new([("shared", GridColumn::Number), ("similar", GridColumn::Number), ("page", GridColumn::Text)]);
-    for ChainLink { page, with_last } in chain {
+    for ChainLink { page, with_last, exact } in chain {
         let [shared, similar] = match with_last {
             None => [String::new(), String::new()],
-            Some(with_last) => [with_last.agreements.to_string(), format!("{:.2}", with_last.similarity)],
+            Some(with_last) => {
+                let similarity = exact.map_or(with_last.similarity, f64::from);
+                [with_last.agreements.to_string(), format!("{similarity:.2}")]
+            }
         };
         grid.row([shared, similar, printable(&page.name).into_owned()]);
     }

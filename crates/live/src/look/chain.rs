@@ -8,7 +8,7 @@
 //! Cost: for each page that is passed, the lists of its values. Most clusters are dense, and few
 //! pages are passed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::structures::CompactSort;
 
@@ -61,7 +61,7 @@ impl Values<'_> {
             for node in next {
                 before[node] = Some(page);
                 if node == to {
-                    return Some(walk_back(&before, from, to));
+                    return Some(walk_back(|page| before[page], from, to));
                 }
                 queue.push_back(node);
             }
@@ -70,12 +70,33 @@ impl Values<'_> {
     }
 }
 
+/// The shortest chain of pages from one to the other over these links, both ends included. Of
+/// equally short ones, that with the smallest numbers. `None` if there is none.
+pub(super) fn chain_over(links: &BTreeSet<[usize; 2]>, from: usize, to: usize) -> Option<Vec<usize>> {
+    let mut neighbours: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for [a, b] in links {
+        neighbours.entry(*a).or_default().insert(*b);
+        neighbours.entry(*b).or_default().insert(*a);
+    }
+    let mut before = BTreeMap::from([(from, from)]);
+    let mut queue = VecDeque::from([from]);
+    while let Some(page) = queue.pop_front().filter(|page| *page != to) {
+        for next in neighbours.get(&page).into_iter().flatten() {
+            before.entry(*next).or_insert_with(|| {
+                queue.push_back(*next);
+                page
+            });
+        }
+    }
+    before.contains_key(&to).then(|| walk_back(|page| before.get(&page).copied(), from, to))
+}
+
 /// The way from one page to another, given the page before each.
-fn walk_back(before: &[Option<usize>], from: usize, to: usize) -> Vec<usize> {
+fn walk_back(before: impl Fn(usize) -> Option<usize>, from: usize, to: usize) -> Vec<usize> {
     let mut chain = vec![to];
     let mut page = to;
     while page != from {
-        page = before[page].unwrap_or(from);
+        page = before(page).unwrap_or(from);
         chain.push(page);
     }
     chain.reverse();

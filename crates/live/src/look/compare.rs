@@ -7,7 +7,8 @@ use std::ops::Range;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::chain::Values;
+use super::chain::{Values, chain_over};
+use super::lists::evidence;
 use super::passages::differing;
 use super::sketches::{SketchComparison, Sketches};
 use super::week::{LookedPage, LookedWeek, page_of};
@@ -73,6 +74,8 @@ pub struct ChainLink {
     pub page: LookedPage,
     /// What it has in common with the page before; none for the first one.
     pub with_last: Option<SketchComparison>,
+    /// The similarity of the two texts, of a chain over the table of evidence.
+    pub exact: Option<f32>,
 }
 
 /// Compares two pages, given by their URLs or ids. `inputs` are the crawl files at hand, read by
@@ -165,14 +168,43 @@ fn chain(week: &LookedWeek<'_>, pages: &[LookedPage; 2]) -> Result<Vec<ChainLink
     let sketches = week.sketches(&members)?;
     let place = |page: &LookedPage| members.binary_search(&page.doc).ok();
     let (Some(from), Some(to)) = (place(&pages[0]), place(&pages[1])) else { return Ok(Vec::new()) };
-    let Some(numbers) = chain_of(&sketches, &week.method, from, to) else { return Ok(Vec::new()) };
-    let mut with_last = vec![None];
-    with_last.extend(numbers.windows(2).map(|pair| Some(sketches.compare(pair[0], pair[1]))));
+    // Features may be too few of pages whose texts are similar enough, or the other way round.
+    let confirmed = if week.method.verify == Verify::Exact { confirmed(week, &members)? } else { BTreeMap::new() };
+    let over_confirmed = chain_over(&confirmed.keys().copied().collect(), from, to);
+    let Some(numbers) = over_confirmed.or_else(|| chain_of(&sketches, &week.method, from, to)) else {
+        return Ok(Vec::new());
+    };
+    let mut with_last = vec![(None, None)];
+    with_last.extend(numbers.windows(2).map(|pair| {
+        let [a, b] = [pair[0].min(pair[1]), pair[0].max(pair[1])];
+        (Some(sketches.compare(a, b)), confirmed.get(&[a, b]).copied())
+    }));
     let docs: Vec<DocId> = numbers.iter().map(|number| members[*number]).collect();
     let found = week.pages(docs.iter().copied())?;
     let of_doc = |doc: &DocId| page_of(&found, *doc, "a page of the cluster", week.week.week);
     let pages: Vec<LookedPage> = docs.iter().map(of_doc).collect::<Result<_>>()?;
-    Ok(pages.into_iter().zip(with_last).map(|(page, with_last)| ChainLink { page, with_last }).collect())
+    Ok(pages
+        .into_iter()
+        .zip(with_last)
+        .map(|(page, (with_last, exact))| ChainLink { page, with_last, exact })
+        .collect())
+}
+
+/// The links between members of a cluster that were compared by their texts and found similar
+/// enough, by the places of both, with their similarity: those of the table of evidence.
+fn confirmed(week: &LookedWeek<'_>, members: &[DocId]) -> Result<BTreeMap<[usize; 2], f32>> {
+    let least = week.method.similarity.map_or(0.0, f64::from) as f32;
+    let mut links = BTreeMap::new();
+    for (doc, (neighbour, of)) in evidence(week, members)? {
+        let [a, b] = [doc.min(neighbour), doc.max(neighbour)].map(|doc| members.binary_search(&doc).ok());
+        if let (Some(a), Some(b)) = (a, b)
+            && of.found == "shingles"
+            && of.similarity >= least
+        {
+            links.insert([a, b], of.similarity);
+        }
+    }
+    Ok(links)
 }
 
 /// Compares the texts of two pages, if both can be read again.
