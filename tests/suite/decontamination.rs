@@ -570,6 +570,37 @@ fn the_documents_of_a_batch_against_another_store() {
 }
 
 #[test]
+fn a_store_as_a_reference_is_its_documents_as_they_are_now() {
+    let corpus = QuizCorpus::new();
+    let line = |id: &str, part: usize| serde_json::json!({"id": id, "text": words(9000 + part, 30)}).to_string() + "\n";
+    let write = |name: &str, text: String| std::fs::write(corpus.path(name), text).unwrap();
+    write("first.jsonl", line("deleted", 1) + &line("replaced", 2) + &line("stays", 3));
+    write("second.jsonl", line("replaced", 4) + &line("new", 5));
+    // A file of which the job has rejected all.
+    write("bad.jsonl", "not JSON\n".to_owned());
+    let others = corpus.name("others");
+    let job = job(corpus.folder.path(), "[cluster]\nmax-reject-share = 1.0\n[cluster.read.columns]\nid = \"id\"\n");
+    for (week, files) in [("2024-01-08", &["first.jsonl"][..]), ("2024-01-15", &["second.jsonl", "bad.jsonl"])] {
+        let files: Vec<String> = files.iter().map(|file| corpus.name(file)).collect();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let flags = ["add", &others, job.to_str().unwrap(), "-q", "--week", week, "--input"];
+        run_well(&[&flags[..], &files].concat());
+    }
+    run_well(&["delete", "-q", "--store", &others, "--id", "deleted"]);
+    let arguments = ["run", "-q", "--store", &corpus.name("store"), "--against", &others];
+    run_well(&arguments);
+    let items = corpus.rows("items", &["id", "record"]);
+    let items: BTreeSet<[&str; 2]> = items.iter().map(|row| [&row[0][..], &row[1]]).collect();
+    // The records keep their numbers in their files.
+    assert_eq!(items, BTreeSet::from([["stays", "2"], ["replaced", "0"], ["new", "1"]]));
+    // A document that is not where it was is missed.
+    write("second.jsonl", line("new", 5));
+    let failed = run(&arguments);
+    assert_eq!(failed.code, Some(1), "{}{}", failed.stdout, failed.stderr);
+    assert!(failed.stderr.contains("second.jsonl") && failed.stderr.contains("Put the file back"), "{}", failed.stderr);
+}
+
+#[test]
 fn a_run_killed_at_any_moment_leaves_the_former_tables_or_the_new_ones() {
     let corpus = QuizCorpus::new();
     let (former, new) = ("containment = 1\n", "containment = 0.3\npassage = 6\n");

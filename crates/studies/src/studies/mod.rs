@@ -52,7 +52,7 @@ pub use self::evolution::Evolution;
 pub use self::figure::{Cell, Drawn, Figure, Listing, Picture, percent};
 pub use self::figure_tables::{FigureTables, RowValues};
 pub use self::host_rows::{HostCell, HostCells, HostHead, HostRows};
-pub use self::plan::{ReferenceFile, StudyFiles, StudyInput, StudyPlan};
+pub use self::plan::{ReferenceFile, ReferenceStore, StudyFiles, StudyInput, StudyPlan};
 pub use self::run::{StudyTask, run};
 pub use self::study::{Runs, Study};
 pub use self::study_tables::TablesUntil;

@@ -1,5 +1,7 @@
 //! The plan of a study, and how it writes its tables.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 use nigh_exchange::Context;
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Method, Reading};
 use crate::jobs::packing::TablePacking;
 use crate::readers::{Input, UrlFile};
+use crate::records::Week;
 use crate::state::{History, Results, Store, WeekFiles};
 use crate::structures::Ownership;
 use crate::tables::{Table, Writer, result_tables};
@@ -75,9 +78,18 @@ pub struct ReferenceFile {
     pub input: Input,
     /// How it is read.
     pub reading: Reading,
-    /// Whether it is an input of a store: then its pages are the reference, and not what columns of
-    /// the job have.
-    pub is_of_store: bool,
+    /// The store that it is an input of, if it is: then its documents there are the reference, and
+    /// not what columns of the job have.
+    pub of_store: Option<ReferenceStore>,
+}
+
+/// A store whose documents of a week are a reference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReferenceStore {
+    /// Its folder.
+    pub store: PathBuf,
+    /// Its last week.
+    pub week: Week,
 }
 
 impl StudyPlan {

@@ -8,9 +8,9 @@ use crate::config::{Cluster, Columns, Reading};
 use crate::plan::job_of_week;
 use crate::readers::{self, Pipes};
 use crate::state::Store;
-use crate::studies::ReferenceFile;
 use crate::studies::decontamination::Decontamination;
 use crate::studies::passages::corpus_of_week;
+use crate::studies::{ReferenceFile, ReferenceStore};
 
 /// The files of a reference, in the order of their names; those of stores follow, store by store.
 /// `own` is the store whose documents are compared; `notice` is told what is left out of folders.
@@ -44,8 +44,7 @@ pub fn find(job: &Decontamination, own: &Store, notice: &dyn Fn(&str)) -> Result
         }
         inputs = found.inputs;
     }
-    let of_files =
-        inputs.into_iter().map(|input| ReferenceFile { input, reading: reading.clone(), is_of_store: false });
+    let of_files = inputs.into_iter().map(|input| ReferenceFile { input, reading: reading.clone(), of_store: None });
     Ok(of_files.chain(of_stores).collect())
 }
 
@@ -80,6 +79,7 @@ fn files_of_store(name: &str, store: &Store, own: &Store) -> Result<Vec<Referenc
         "{} is not at hand, and the reference {name} was made from it: put it back, or name files instead of the store",
         missing.map_or("a file", String::as_str)
     );
-    let file = |input| ReferenceFile { input, reading: reading.clone(), is_of_store: true };
+    let of_store = ReferenceStore { store: store.root().to_owned(), week: week.week };
+    let file = |input| ReferenceFile { input, reading: reading.clone(), of_store: Some(of_store.clone()) };
     Ok(inputs.into_iter().map(file).collect())
 }

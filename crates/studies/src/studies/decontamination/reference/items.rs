@@ -256,7 +256,7 @@ mod tests {
         std::fs::write(&path, lines + "[]\n").unwrap();
         let reading = Reading::default();
         let inputs = readers::list(&[path.to_str().unwrap().to_owned()], &reading).unwrap();
-        let file = |input| ReferenceFile { input, reading: reading.clone(), is_of_store: false };
+        let file = |input| ReferenceFile { input, reading: reading.clone(), of_store: None };
         let files: Vec<ReferenceFile> = inputs.into_iter().map(file).collect();
         let measures =
             Measures { containment: Some(GramRule { words: 3, shortest: 3, share: 1.0 }), ..Measures::default() };

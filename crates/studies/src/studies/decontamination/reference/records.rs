@@ -3,7 +3,8 @@
 //! ```text
 //! JSON Lines, Parquet        rows as JSON objects; a column is a text, or texts in lists and objects
 //! CSV, TSV, Arrow            a text for each column; the texts of a file are in memory
-//! WARC, HTML, text, a store  pages
+//! WARC, HTML, text           pages
+//! a store                    the documents of its last week, read again from its input files
 //! ```
 //!
 //! A column may be within objects: `choices.text`, unless a field has just that name. Numbers,
@@ -14,8 +15,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use arrow_array::cast::AsArray as _;
-use arrow_array::{Array as _, ArrayRef, LargeStringArray, ListArray, RecordBatch, StructArray};
+use arrow_array::{
+    Array as _, ArrayRef, FixedSizeListArray, GenericListArray, Int64Array, LargeStringArray, MapArray,
+    OffsetSizeTrait, RecordBatch, StringArray, StructArray,
+};
 use arrow_json::writer::{LineDelimited, WriterBuilder};
+use arrow_schema::{DataType, FieldRef};
 use nigh_readers::units::{Bytes, Share};
 use nigh_text::contained::contained;
 use parquet::arrow::ProjectionMask;
@@ -25,7 +30,10 @@ use serde_json::{Map, Value};
 use crate::config::Reading;
 use crate::readers::{self, Body, Format, Item, JsonLines, LineKind, Reader, RecordKind, Searched, Unread};
 use crate::sheet::plural;
-use crate::studies::ReferenceFile;
+use crate::state::{Store, WeekTables};
+use crate::structures::CompactSort as _;
+use crate::studies::{ReferenceFile, ReferenceStore};
+use crate::tables::{DocumentRow, Scan, Table as _, field};
 
 /// Rows of a batch of Parquet.
 const BATCH: usize = 1024;
@@ -70,6 +78,7 @@ pub struct ReferenceRecords<'a> {
     /// The number of the file that is open, or comes next.
     file: usize,
     open: Option<OpenReference>,
+    of_store: StoreDocuments,
     number: u64,
     /// How many of the records of the open file can be read.
     good: u64,
@@ -100,7 +109,57 @@ enum OpenReference {
         records: std::collections::btree_map::IntoIter<u64, IdAndTexts>,
         unread: Unread,
     },
-    Pages(Box<dyn Reader>),
+    Pages {
+        reader: Box<dyn Reader>,
+        /// Of an input of a store, the places of its documents; and how many were found.
+        documents: Option<Vec<u64>>,
+        found: usize,
+    },
+}
+
+/// The places of the documents of a store in its input files, ascending.
+#[derive(Default)]
+struct StoreDocuments {
+    of: Option<ReferenceStore>,
+    places: BTreeMap<String, Vec<u64>>,
+}
+
+impl StoreDocuments {
+    /// The places in a file.
+    ///
+    /// # Errors
+    /// If a table of the store cannot be read.
+    fn in_file(&mut self, of: &ReferenceStore, file: &str) -> Result<Vec<u64>> {
+        if self.of.as_ref() != Some(of) {
+            let store = Store::at(&of.store);
+            self.places = places(&store.tables(&store.committed(of.week)?)?)?;
+            self.of = Some(of.clone());
+        }
+        Ok(self.places.remove(file).unwrap_or_default())
+    }
+}
+
+/// The places of the documents of a week, by the names of the files.
+fn places(tables: &WeekTables) -> Result<BTreeMap<String, Vec<u64>>> {
+    let mut places: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for rows in tables.all(DocumentRow::NAME) {
+        Scan::open(rows, &["file", "offset"])?.for_each(|batch| {
+            let (files, offsets): (&StringArray, &Int64Array) = (field(batch, "file")?, field(batch, "offset")?);
+            for (row, offset) in offsets.values().iter().enumerate() {
+                let file = files.value(row);
+                match places.get_mut(file) {
+                    Some(of_file) => of_file.push(*offset as u64),
+                    None => drop(places.insert(file.to_owned(), vec![*offset as u64])),
+                }
+            }
+            Ok(())
+        })?;
+    }
+    for of_file in places.values_mut() {
+        of_file.sort_items();
+        of_file.dedup();
+    }
+    Ok(places)
 }
 
 impl OpenReference {
@@ -111,7 +170,7 @@ impl OpenReference {
             // One that is not whole is an error.
             OpenReference::Parquet { .. } => Unread::default(),
             OpenReference::Columns { unread, .. } => *unread,
-            OpenReference::Pages(reader) => reader.unread(),
+            OpenReference::Pages { reader, .. } => reader.unread(),
         }
     }
 }
@@ -132,6 +191,7 @@ impl<'a> ReferenceRecords<'a> {
             max_unread,
             file: 0,
             open: None,
+            of_store: StoreDocuments::default(),
             number: 0,
             good: 0,
             has,
@@ -200,10 +260,18 @@ impl<'a> ReferenceRecords<'a> {
                     NextRecord::Record(ReferenceRecord { file: self.file, number, id, texts })
                 }
             },
-            OpenReference::Pages(reader) => loop {
+            OpenReference::Pages { reader, documents, found } => loop {
                 match reader.next().with_context(failed)? {
                     None => return Ok(None),
+                    // It was deleted since, or another record has taken its place.
+                    Some(Item::Page(page))
+                        if documents.as_ref().is_some_and(|places| places.binary_search(&page.offset).is_err()) =>
+                    {
+                        self.number += 1;
+                    }
                     Some(Item::Page(page)) => {
+                        *found += 1;
+                        let number = self.number;
                         let id = page.id.or(page.url);
                         let texts = vec![RecordText { column: 0, body: page.body, label: page.charset }];
                         break NextRecord::Record(ReferenceRecord { file: self.file, number, id, texts });
@@ -246,21 +314,23 @@ impl<'a> ReferenceRecords<'a> {
     }
 
     fn open_file(&mut self, file: &ReferenceFile) -> Result<OpenReference> {
-        let ReferenceFile { input, reading, is_of_store } = file;
+        let ReferenceFile { input, reading, of_store } = file;
         match input.format.records() {
-            RecordKind::Lines(LineKind::Json) if !is_of_store => {
+            RecordKind::Lines(LineKind::Json) if of_store.is_none() => {
                 let longest = reading.page_limit().saturating_mul(6);
                 Ok(OpenReference::Json(Box::new(JsonLines::open(input, longest)?)))
             }
-            RecordKind::Rows if !is_of_store && input.format == Format::Parquet => self.parquet(file),
-            RecordKind::Lines(_) | RecordKind::Rows if !is_of_store => self.by_columns(file),
+            RecordKind::Rows if of_store.is_none() && input.format == Format::Parquet => self.parquet(file),
+            RecordKind::Lines(_) | RecordKind::Rows if of_store.is_none() => self.by_columns(file),
             _ => {
                 // Pages have no columns of the job.
                 self.has.fill(true);
                 (self.has_id, self.file_has) = (true, true);
                 let mut reader = readers::open(input, reading)?;
                 reader.without_waiting();
-                Ok(OpenReference::Pages(reader))
+                let in_file = |of_store| self.of_store.in_file(of_store, &input.name);
+                let documents = of_store.as_ref().map(in_file).transpose()?;
+                Ok(OpenReference::Pages { reader, documents, found: 0 })
             }
         }
     }
@@ -322,10 +392,26 @@ impl<'a> ReferenceRecords<'a> {
     /// of bad records: their job has rejected these.
     fn check_file(&mut self, file: &ReferenceFile) -> Result<()> {
         let Unread { bytes, ends_early } = self.open.as_ref().map(OpenReference::unread).unwrap_or_default();
+        if let (Some(OpenReference::Pages { documents: Some(places), found, .. }), Some(of_store)) =
+            (&self.open, &file.of_store)
+        {
+            ensure!(
+                *found >= places.len(),
+                "{} has changed since week {} of {} was made from it: {} of it not there any more. Put the file back as it was, or \
+                 name files instead of the store",
+                file.input.name,
+                of_store.week,
+                of_store.store.display(),
+                match places.len() - found {
+                    1 => "a document is".to_owned(),
+                    count => format!("{} are", plural(count as u64, "document")),
+                }
+            );
+        }
         let (Share(max), all) = (self.max_unread, file.input.bytes);
         let is_whole = bytes as f64 <= max * all as f64 && (!ends_early || max > 0.0);
         ensure!(
-            is_whole || file.is_of_store,
+            is_whole || file.of_store.is_some(),
             "{} of {} of {} of the reference could not be read{}: {} could, and what is missing would not be compared. Fetch or write \
              the file again, or set max-unread-share in [decontamination] to accept it",
             Bytes(bytes),
@@ -335,7 +421,7 @@ impl<'a> ReferenceRecords<'a> {
             plural(self.good, "record"),
         );
         ensure!(
-            self.good > 0 || self.number == 0 || file.is_of_store,
+            self.good > 0 || self.number == 0 || file.of_store.is_some(),
             "{} of the reference has {}, of which none can be read: look whether it is what its name says",
             file.input.name,
             plural(self.number, "record")
@@ -389,32 +475,63 @@ fn objects_of_next(batches: &mut ParquetRecordBatchReader) -> Result<Option<Vec<
 }
 
 /// A column with texts where it has bytes, which a file can have without saying that they are
-/// texts. Bytes that are not UTF-8 are U+FFFD, as in a page.
+/// texts; also within lists, maps, dictionaries and objects. Bytes that are not UTF-8 are U+FFFD,
+/// as in a page.
 fn with_texts(column: &ArrayRef) -> ArrayRef {
     fn texts<'a>(bytes: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
         Arc::new(bytes.map(|bytes| bytes.map(String::from_utf8_lossy)).collect::<LargeStringArray>())
     }
-    if let Some(bytes) = column.as_binary_opt::<i32>() {
-        texts(bytes.iter())
-    } else if let Some(bytes) = column.as_binary_opt::<i64>() {
-        texts(bytes.iter())
-    } else if let Some(bytes) = column.as_binary_view_opt() {
-        texts(bytes.iter())
-    } else if let Some(list) = column.as_list_opt::<i32>() {
-        let (field, offsets, values, nulls) = list.clone().into_parts();
-        let values = with_texts(&values);
-        let field = field.as_ref().clone().with_data_type(values.data_type().clone());
-        Arc::new(ListArray::new(Arc::new(field), offsets, values, nulls))
-    } else if let Some(fields) = column.as_struct_opt().filter(|fields| fields.num_columns() > 0) {
-        let (fields, columns, nulls) = fields.clone().into_parts();
-        let columns: Vec<ArrayRef> = columns.iter().map(with_texts).collect();
-        let of_type = |kind: &ArrayRef| kind.data_type().clone();
-        let fields = fields.iter().zip(&columns);
-        let fields = fields.map(|(field, column)| Arc::new(field.as_ref().clone().with_data_type(of_type(column))));
-        Arc::new(StructArray::new(fields.collect(), columns, nulls))
-    } else {
-        column.clone()
+    match column.data_type() {
+        DataType::Binary => texts(column.as_binary::<i32>().iter()),
+        DataType::LargeBinary => texts(column.as_binary::<i64>().iter()),
+        DataType::BinaryView => texts(column.as_binary_view().iter()),
+        DataType::List(_) => Arc::new(with_texts_in(column.as_list::<i32>())),
+        DataType::LargeList(_) => Arc::new(with_texts_in(column.as_list::<i64>())),
+        DataType::FixedSizeList(field, size) => {
+            let list = column.as_fixed_size_list();
+            let values = with_texts(list.values());
+            let list = FixedSizeListArray::try_new_with_length(
+                of_type(field, &values),
+                *size,
+                values,
+                list.nulls().cloned(),
+                list.len(),
+            );
+            Arc::new(list.expect("as many values as before"))
+        }
+        DataType::Map(field, ordered) => {
+            let map = column.as_map();
+            let entries = with_texts_of(map.entries());
+            let of_entries = Arc::new(field.as_ref().clone().with_data_type(entries.data_type().clone()));
+            Arc::new(MapArray::new(of_entries, map.offsets().clone(), entries, map.nulls().cloned(), *ordered))
+        }
+        DataType::Struct(fields) if !fields.is_empty() => Arc::new(with_texts_of(column.as_struct())),
+        DataType::Dictionary(..) => {
+            let dictionary = column.as_any_dictionary();
+            dictionary.with_values(with_texts(dictionary.values()))
+        }
+        _ => column.clone(),
     }
+}
+
+/// A list of texts where it is one of bytes.
+fn with_texts_in<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> GenericListArray<O> {
+    let (field, offsets, values, nulls) = list.clone().into_parts();
+    let values = with_texts(&values);
+    GenericListArray::new(of_type(&field, &values), offsets, values, nulls)
+}
+
+/// Objects with texts where they have bytes.
+fn with_texts_of(objects: &StructArray) -> StructArray {
+    let (fields, columns, nulls) = objects.clone().into_parts();
+    let columns: Vec<ArrayRef> = columns.iter().map(with_texts).collect();
+    let fields = fields.iter().zip(&columns).map(|(field, column)| of_type(field, column));
+    StructArray::new(fields.collect(), columns, nulls)
+}
+
+/// A field as it is, for these values.
+fn of_type(field: &FieldRef, values: &ArrayRef) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_data_type(values.data_type().clone()))
 }
 
 /// The value of a column, which may be within objects.
@@ -466,6 +583,52 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_texts_wherever_they_are() {
+        use arrow_array::builder::{BinaryBuilder, BinaryDictionaryBuilder, FixedSizeListBuilder, MapBuilder};
+        use arrow_array::builder::{LargeBinaryBuilder, LargeListBuilder, ListBuilder, StringBuilder};
+        use arrow_array::types::Int32Type;
+
+        let binary = |texts: &[&str]| {
+            let mut builder = BinaryBuilder::new();
+            texts.iter().for_each(|text| builder.append_value(text));
+            builder
+        };
+        let mut list = ListBuilder::new(binary(&["one", "two"]));
+        list.append(true);
+        let mut large = LargeListBuilder::new(LargeBinaryBuilder::new());
+        large.values().append_value([b'a', 0xff]);
+        large.append(true);
+        let mut fixed = FixedSizeListBuilder::new(binary(&["one", "two"]), 2);
+        fixed.append(true);
+        let mut map = MapBuilder::new(None, StringBuilder::new(), BinaryBuilder::new());
+        map.keys().append_value("k");
+        map.values().append_value("one");
+        map.append(true).unwrap();
+        let mut dictionary = BinaryDictionaryBuilder::<Int32Type>::new();
+        dictionary.append_value("one");
+        let inner: ArrayRef = Arc::new(large.finish_cloned());
+        let objects = StructArray::try_from(vec![("inner", inner)]).unwrap();
+        let columns: [(&str, ArrayRef); 6] = [
+            ("list", Arc::new(list.finish())),
+            ("large", Arc::new(large.finish())),
+            ("fixed", Arc::new(fixed.finish())),
+            ("map", Arc::new(map.finish())),
+            ("dictionary", Arc::new(dictionary.finish())),
+            ("objects", Arc::new(objects)),
+        ];
+        let columns = columns.iter().map(|(name, column)| (*name, with_texts(column), true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let mut writer = WriterBuilder::new().build::<_, LineDelimited>(Vec::new());
+        writer.write(&batch).unwrap();
+        let line: Value = serde_json::from_slice(&writer.into_inner()).unwrap();
+        let expected = serde_json::json!({
+            "list": ["one", "two"], "large": ["a\u{fffd}"], "fixed": ["one", "two"], "map": {"k": "one"},
+            "dictionary": "one", "objects": {"inner": ["a\u{fffd}"]},
+        });
+        assert_eq!(line, expected);
+    }
+
+    #[test]
     fn a_file_of_bad_records_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -474,9 +637,9 @@ mod tests {
         // An object over several lines is no line of JSON.
         std::fs::write(path("pretty.jsonl"), "{\n  \"text\": \"three four\"\n}\n").unwrap();
         let reading = Reading::default();
-        let count = |names: &[&str], is_of_store: bool| -> Result<[usize; 2]> {
+        let count = |names: &[&str]| -> Result<[usize; 2]> {
             let paths: Vec<String> = names.iter().map(|name| path(name)).collect();
-            let file = |input| ReferenceFile { input, reading: reading.clone(), is_of_store };
+            let file = |input| ReferenceFile { input, reading: reading.clone(), of_store: None };
             let files: Vec<ReferenceFile> = readers::list(&paths, &reading)?.into_iter().map(file).collect();
             let mut records = ReferenceRecords::new(&files, vec!["text".to_owned()], None, Share(0.0));
             let mut counts = [0, 0];
@@ -485,9 +648,8 @@ mod tests {
             }
             Ok(counts)
         };
-        assert_eq!(count(&["good.jsonl", "empty.jsonl"], false).unwrap(), [1, 1]);
-        let error = count(&["good.jsonl", "pretty.jsonl"], false).unwrap_err().to_string();
+        assert_eq!(count(&["good.jsonl", "empty.jsonl"]).unwrap(), [1, 1]);
+        let error = count(&["good.jsonl", "pretty.jsonl"]).unwrap_err().to_string();
         assert!(error.contains("pretty.jsonl of the reference has 3 records, of which none can be read"), "{error}");
-        assert!(count(&["good.jsonl", "pretty.jsonl"], true).is_ok(), "the job of a store has rejected them");
     }
 }

@@ -240,9 +240,12 @@ fn hashes_of(words: &[u32], length: usize, hashes: &mut Vec<u64>, values: &mut V
 pub struct DocumentGrams {
     /// The number of the document.
     document: u32,
-    /// For each gram the last document that has it, and the first word of it there.
+    /// For each gram the last document that has it, and the number of its last place there.
     seen_in: Vec<u32>,
-    first: Vec<u32>,
+    last: Vec<u32>,
+    /// Where grams stand in the document: the first word, and the number of the place before it of
+    /// the same gram, or [`NONE`].
+    places: Vec<[u32; 2]>,
     /// For each item the last document with one of its first grams.
     asked_in: Vec<u32>,
     grams: Vec<u32>,
@@ -299,9 +302,10 @@ impl DocumentGrams {
             self.document = 1;
         }
         self.seen_in.resize(index.grams.len(), 0);
-        self.first.resize(index.grams.len(), 0);
+        self.last.resize(index.grams.len(), 0);
         self.asked_in.resize(index.items.len(), 0);
         self.grams.clear();
+        self.places.clear();
     }
 
     /// Finds the grams of a length.
@@ -316,24 +320,33 @@ impl DocumentGrams {
                 continue;
             }
             let gram = index.gram(hash, &words[at..at + length]);
-            if gram != NONE && self.seen_in[gram as usize] != self.document {
+            if gram == NONE {
+                continue;
+            }
+            let mut before = NONE;
+            if self.seen_in[gram as usize] == self.document {
+                before = self.last[gram as usize];
+            } else {
                 self.seen_in[gram as usize] = self.document;
-                self.first[gram as usize] = at as u32;
                 self.grams.push(gram);
             }
+            self.last[gram as usize] = self.places.len() as u32;
+            self.places.push([at as u32, before]);
         }
     }
 
-    /// The longest run of words of the last document that the grams of an item cover, each where it
-    /// stands first; of equal ones the first: its first word, and the word after its last one.
+    /// The longest run of words of the last document that the grams of an item cover; of equal ones
+    /// the first: its first word, and the word after its last one.
     pub fn longest_run(&mut self, index: &GramIndex, item: u32) -> [u32; 2] {
         let ItemGrams { start, end, .. } = index.items[item as usize];
         self.ranges.clear();
         for gram in &index.elements[start..end] {
             let gram = *gram as usize;
-            if self.seen_in[gram] == self.document {
-                let first = self.first[gram];
+            let mut next = if self.seen_in[gram] == self.document { self.last[gram] } else { NONE };
+            while next != NONE {
+                let [first, before] = self.places[next as usize];
                 self.ranges.push([first, first + index.grams[gram].words]);
+                next = before;
             }
         }
         self.ranges.sort_unstable();

@@ -74,14 +74,14 @@ fn shingles(words: &[String], width: usize) -> BTreeSet<Vec<String>> {
     (0..words.len()).map(|first| words.iter().cycle().skip(first).take(width).cloned().collect()).collect()
 }
 
-/// Those of `grams` that a document has, and the longest run of words that they cover, each where
-/// it stands first.
+/// How many of `grams` a document has, and the longest run of words that they cover.
 fn in_document(grams: &BTreeSet<Vec<String>>, document: &[String]) -> (usize, [u32; 2]) {
-    let first = |gram: &Vec<String>| {
-        let at = document.windows(gram.len()).position(|window| window == &gram[..])?;
-        Some([at, at + gram.len()])
+    let places_of = |gram: &Vec<String>| -> Vec<[usize; 2]> {
+        let windows = document.windows(gram.len()).enumerate();
+        windows.filter(|(_, window)| *window == &gram[..]).map(|(at, _)| [at, at + gram.len()]).collect()
     };
-    let places: Vec<[usize; 2]> = grams.iter().filter_map(first).collect();
+    let there = grams.iter().filter(|gram| !places_of(gram).is_empty()).count();
+    let places: Vec<[usize; 2]> = grams.iter().flat_map(places_of).collect();
     // A word is covered; two of them are in one run if they are beside each other.
     let is_covered = |word: usize| places.iter().any(|[start, end]| (*start..*end).contains(&word));
     let mut longest = [0, 0];
@@ -93,7 +93,7 @@ fn in_document(grams: &BTreeSet<Vec<String>>, document: &[String]) -> (usize, [u
         }
         word = end + 1;
     }
-    (places.len(), longest.map(|word| word as u32))
+    (there, longest.map(|word| word as u32))
 }
 
 /// What is expected of a match: document, item, grams, passage, similarity in billionths, words.
