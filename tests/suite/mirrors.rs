@@ -197,7 +197,9 @@ fn twin(week: &SeenWeek, parameters: &MirrorsParameters) -> PairRows {
             *clustered.entry(&page.host).or_default() += 1;
         }
     }
-    let addresses = parameters.addresses.as_ref().unwrap_or(&week.addresses);
+    // A host of the list has the addresses there, and another one those of its pages.
+    let mut addresses = week.addresses.clone();
+    addresses.extend(parameters.addresses.clone().unwrap_or_default());
     let none = BTreeSet::new();
     let of = |host: &str| addresses.get(host).unwrap_or(&none);
     let rank = |host: &str| (Reverse(clustered[host]), HostName::of(host));
@@ -756,7 +758,7 @@ fn small_stores_and_wrong_jobs_are_told() {
     make(WEEKS[0], "cluster", &input);
     let ran = run_well(&["run", "jobs/mirrors.toml", "--store", store_text]);
     assert!(
-        ran.stdout.contains("0 pairs of mirrors") && ran.stdout.contains("No page has an IP address"),
+        ran.stdout.contains("0 pairs of mirrors") && ran.stdout.contains("No host has an IP address"),
         "{}",
         ran.stdout
     );

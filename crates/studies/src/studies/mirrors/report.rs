@@ -18,7 +18,7 @@ pub(super) fn mirrors(summary: &MirrorsSummary) -> Sheet {
         plural(last.hosts, "host")
     ));
     if !summary.addresses {
-        sheet.line("No page has an IP address and no list was given: other names of a host are not told from mirrors");
+        sheet.line("No host has an IP address: other names of a host are not told from mirrors");
     }
     sheet.blank();
     let published = &summary.published;

@@ -1,6 +1,7 @@
 //! The hosts of a week: the pages of each by cluster, and its addresses.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -124,7 +125,7 @@ impl Hosts {
 }
 
 /// Reads the hosts of week number `number` of the history that this worker owns, with the addresses
-/// of `list`, or else those of pages.
+/// of `list`; a host that it does not name has those of its pages.
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
@@ -136,10 +137,12 @@ pub fn own_hosts(
     list: Option<&AddressList>,
 ) -> Result<Hosts> {
     let pages = pages_by_host(cx, history, number, owned)?;
-    let addresses = match list {
-        Some(list) => list.0.clone(),
-        None => addresses_of_pages(cx, history, number, owned)?,
-    };
+    let mut addresses = addresses_of_pages(cx, history, number, owned)?;
+    if let Some(list) = list {
+        addresses.retain(|(host, _)| list.0.binary_search_by_key(host, |(listed, _)| *listed).is_err());
+        addresses.extend(&list.0);
+        addresses.sort_rows();
+    }
     Hosts::new(&pages, &addresses)
 }
 
@@ -200,7 +203,8 @@ impl AddressList {
     /// Reads the addresses of the hosts that worker `index` of `peers` owns.
     ///
     /// # Errors
-    /// Names the file that cannot be read, or the line that has no host or no address.
+    /// Names the file that cannot be read, or the line that has no host, no address or something
+    /// else that is none.
     pub fn read(path: &Path, index: usize, peers: usize) -> Result<AddressList> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the addresses in {}", path.display()))?;
@@ -212,9 +216,13 @@ impl AddressList {
                 let place = format!("{}, line {}", path.display(), number + 1);
                 bail!("{place}: `{line}` is not a host, a tab and addresses with commas between them");
             }
+            let addresses: Vec<&str> = addresses.collect();
+            if let Some(other) = addresses.iter().find(|address| address.parse::<IpAddr>().is_err()) {
+                bail!("{}, line {}: `{other}` is no IP address", path.display(), number + 1);
+            }
             let hash = checksum(host.trim().to_lowercase().as_bytes());
             if host_owner(hash, peers) == index as u64 {
-                of_host.entry(hash).or_default().extend(addresses.map(hash_of_address));
+                of_host.entry(hash).or_default().extend(addresses.into_iter().map(hash_of_address));
             }
         }
         let pairs =
@@ -259,5 +267,8 @@ mod tests {
         std::fs::write(&path, "a.example\t10.0.0.1\nb.example 10.0.0.1\n").unwrap();
         let error = AddressList::read(&path, 0, 1).unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("b.example"), "{error}");
+        std::fs::write(&path, "a.example\t10.0.0.1, xx\n").unwrap();
+        let error = AddressList::read(&path, 0, 1).unwrap_err().to_string();
+        assert!(error.contains("line 1: `xx` is no IP address"), "{error}");
     }
 }
