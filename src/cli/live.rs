@@ -117,7 +117,7 @@ pub(crate) fn run(args: &LiveArgs, log: &Log) -> Result<ExitCode> {
     let (service, started) = Service::open_with(&store, by, workers, limits, others)?;
     if started.cut > 0 {
         log.notice(&format!(
-            "{} at the end of the journal were not acknowledged, and are removed",
+            "{} at the end of the journal are no whole record, and are removed: a batch that was being written when the process ended",
             plural(started.cut, "byte")
         ));
     }

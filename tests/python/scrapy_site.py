@@ -27,12 +27,12 @@ except ImportError as error:
 
 import nigh
 
-#: Pages of each family: they differ by a word.
+#: Pages of each family: they differ by a word of two thousand, so that each is like each other one, whichever comes first.
 FAMILIES = {"news": 5, "shop": 3, "about": 1, "wiki": 4}
 
 
 def page(family: str, number: int) -> str:
-    words = " ".join(f"{family}{place}" for place in range(200))
+    words = " ".join(f"{family}{place}" for place in range(2000))
     links = "".join(f'<a href="/{name}/{other}"></a>' for name, count in FAMILIES.items() for other in range(count))
     return f"<html><title>{family}</title><p>{words} own{number}</p>{links}</html>"
 
