@@ -311,17 +311,49 @@ pub fn folder_of(inputs: &[Input]) -> Result<Option<PathBuf>> {
     Ok(folder.to_str().is_some().then_some(folder))
 }
 
-/// The inputs that these items name, as far as they are at hand and can be wanted. One that is not
-/// is missed only if a page of it must be read; for samples no server is asked.
+/// The inputs with these names, and the weeks whose crawls they are of, as far as they are at hand
+/// and can be wanted. `whole` is the last of the weeks. An input that is not at hand is missed only
+/// if a page of it must be read; for samples no server is asked. Of two inputs with one name the
+/// last one is meant.
 pub fn inputs_at_hand<'a>(
-    items: impl Iterator<Item = &'a str>,
+    (store, whole): (&Store, &WholeWeek),
+    names: impl Iterator<Item = (Week, &'a str)>,
     reading: &Reading,
     verify: Verify,
     accuracy: bool,
 ) -> Vec<Input> {
-    let is_wanted = |name: &&str| verify == Verify::Exact || accuracy && !name.contains("://");
-    let inputs = items.filter(is_wanted).filter_map(|name| crate::readers::list(&[name.to_owned()], reading).ok());
-    inputs.flatten().collect()
+    let is_wanted = |name: &str| verify == Verify::Exact || accuracy && !name.contains("://");
+    let names = names.filter(|(_, name)| is_wanted(name));
+    let by_week = inputs_by_week((store, whole), names, reading, verify == Verify::Exact);
+    let by_name: BTreeMap<String, Input> = by_week.into_iter().map(|((_, name), input)| (name, input)).collect();
+    by_name.into_values().collect()
+}
+
+/// The inputs with these names that are at hand, by week and name. They are looked for as the run
+/// of their week found them: by the items of its job. `reading` is for those of weeks that were
+/// removed, of which the names are known only.
+pub fn inputs_by_week<'a>(
+    (store, whole): (&Store, &WholeWeek),
+    names: impl Iterator<Item = (Week, &'a str)>,
+    reading: &Reading,
+    asks_servers: bool,
+) -> BTreeMap<(Week, String), Input> {
+    let mut wanted: BTreeMap<Week, BTreeSet<&str>> = BTreeMap::new();
+    names.for_each(|(week, name)| {
+        wanted.entry(week).or_default().insert(name);
+    });
+    // What cannot be read here is missed where it is needed.
+    let weeks = store.manifest().ok().flatten().map_or_else(Vec::new, |manifest| manifest.weeks);
+    let mut found = BTreeMap::new();
+    for (week, names) in wanted {
+        let committed = weeks.iter().find(|committed| committed.week == week);
+        let job = committed.and_then(|committed| job_of_week(store, committed).ok());
+        let (items, reading) = job.map_or_else(|| (Vec::new(), reading.clone()), |job| (job.input, job.read));
+        let reading = Reading { folders: folders_of(whole, week), ..reading };
+        let inputs = crate::readers::list_again(&items, &reading, &names, asks_servers);
+        found.extend(inputs.into_iter().map(|input| ((week, input.name.clone()), input)));
+    }
+    found
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use crate::config::{Canonical, Reading};
 use crate::export::EarlierWeeks;
 use crate::log::Log;
 use crate::mirror::ReadStore;
-use crate::plan::{folders_of, stamp_of};
-use crate::readers::{Input, Location, list};
+use crate::plan::{inputs_by_week, stamp_of};
+use crate::readers::{Input, Location, is_passing, list};
 use crate::records::{Week, short_hash};
 use crate::sheet::grouped;
-use crate::state::{CommittedWeek, Earlier, Manifest, WeekJournal, WholeWeek, removed_folder};
+use crate::state::{CommittedWeek, Earlier, Manifest, Store, WeekJournal, WholeWeek, removed_folder};
 use crate::tables::{DocumentRow, Table as _, UrlRow, ValueRow};
 
 /// The inputs of the week as they are now, in the order that they had.
@@ -102,8 +102,11 @@ pub(super) fn earlier_files(
     }
     let is_archive = |input: &Input| input.format.has_captures() && !matches!(input.place, Location::Entry { .. });
     let (mut inputs, mut numbers, mut gone) = (Vec::new(), BTreeMap::new(), Vec::new());
-    for ((of, name), stamp) in stamped.into_iter().filter(|((_, name), _)| !own.contains(name.as_str())) {
-        match input_of(&name, reading) {
+    stamped.retain(|(_, name), _| !own.contains(name.as_str()));
+    let names = stamped.keys().map(|(of, name)| (*of, name.as_str()));
+    let mut at_hand = inputs_by_week((store, &store.whole(week)?), names, reading, true);
+    for ((of, name), stamp) in stamped {
+        match at_hand.remove(&(of, name.clone())) {
             Some(input) if !is_archive(&input) => {}
             Some(input) if touched || stamp_of(&input).1 == stamp => {
                 numbers.insert((of, name), inputs.len() as u32);
@@ -144,6 +147,7 @@ pub(super) fn earlier_files(
 /// # Errors
 /// If one has changed.
 pub(super) fn older_inputs(
+    (store, whole): (&Store, &WholeWeek),
     stamped: &[(Week, String, &String)],
     args: &ExportArgs,
     reading: &Reading,
@@ -153,8 +157,10 @@ pub(super) fn older_inputs(
     if args.alone {
         return Ok(older.map(|(_, name, _)| Input::absent(name)).collect());
     }
+    let names = older.clone().map(|(week, name, _)| (*week, name.as_str()));
+    let mut at_hand = inputs_by_week((store, whole), names, reading, true);
     let input = |(week, name, stamp): &(Week, String, &String)| {
-        let Some(input) = input_of(name, reading) else {
+        let Some(input) = at_hand.remove(&(*week, name.clone())) else {
             log.notice(&format!("{name} of week {week} is not there: what is in it is not referred to"));
             return Ok(Input::absent(name));
         };
@@ -164,31 +170,28 @@ pub(super) fn older_inputs(
     older.map(input).collect()
 }
 
-/// An input of an earlier week under the name that it had, if it is there.
-fn input_of(name: &str, reading: &Reading) -> Option<Input> {
-    // A WARC file of a WACZ is found with the others of it.
-    let item = name.split_once(".wacz/").map_or_else(|| name.to_owned(), |(archive, _)| format!("{archive}.wacz"));
-    list(&[item], reading).ok()?.into_iter().find(|input| input.name == *name)
-}
-
 /// The inputs of earlier weeks whose documents stay.
 ///
 /// # Errors
 /// If one is not there under the name that it had, or has changed.
-pub(super) fn earlier_inputs<'a>(
-    names: impl Iterator<Item = &'a (Week, String, &'a String)>,
-    whole: &WholeWeek,
+pub(super) fn earlier_inputs(
+    (store, whole): (&Store, &WholeWeek),
+    stamped: &[&(Week, String, &String)],
     reading: &Reading,
     touched: bool,
 ) -> Result<Vec<Input>> {
-    let mut inputs = Vec::new();
-    for (week, name, stamp) in names {
-        let reading = Reading { folders: folders_of(whole, *week), ..reading.clone() };
-        let input = input_of(name, &reading).with_context(|| {
-            format!("documents of week {week} are in {name}, which is not there: put it back under this name")
+    let names = stamped.iter().map(|(week, name, _)| (*week, name.as_str()));
+    let mut at_hand = inputs_by_week((store, whole), names, reading, true);
+    let input = |(week, name, stamp): &&(Week, String, &String)| {
+        let input = at_hand.remove(&(*week, name.clone())).with_context(|| {
+            if is_passing(name) {
+                format!("documents of week {week} came from standard input or a pipe ({name}), which nothing gives again: make the store again from files")
+            } else {
+                format!("documents of week {week} are in {name}, which is not there: put it back under this name")
+            }
         })?;
         check_stamp(&input, stamp, *week, touched)?;
-        inputs.push(input);
-    }
-    Ok(inputs)
+        Ok(input)
+    };
+    stamped.iter().map(input).collect()
 }

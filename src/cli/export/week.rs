@@ -198,9 +198,9 @@ impl<'a> WeekExport<'a> {
 
     /// The inputs from a week on, as they are now.
     fn inputs_since(&self, since: Option<Week>) -> Result<Vec<Input>> {
-        let WeekExport { args, week, job, stamped, .. } = self;
+        let WeekExport { args, store, week, whole, job, stamped, .. } = self;
         let older = stamped.iter().filter(|(of, ..)| *of != week.week && since.is_none_or(|since| *of >= since));
-        let mut inputs = earlier_inputs(older, self.whole, &job.read, args.touched)?;
+        let mut inputs = earlier_inputs((store, whole), &older.collect::<Vec<_>>(), &job.read, args.touched)?;
         if since.is_none_or(|since| week.week >= since) {
             inputs.extend(own_inputs(args, &job.input, &job.read, week, &self.whole.journal)?);
         }
@@ -361,7 +361,7 @@ impl<'a> WeekExport<'a> {
             ParagraphSearch { inputs, reading, method: &self.method, rules, scratch, memory, threads }
                 .verdicts(deciding)?
         } else if args.revisits {
-            let older = older_inputs(&self.stamped, args, reading, self.log)?;
+            let older = older_inputs((self.store, self.whole), &self.stamped, args, reading, self.log)?;
             let all = [&self.earlier.inputs[..], &older, inputs].concat();
             let (earlier, older) = (&self.earlier.weeks, older.len());
             Originals { inputs: &all, older, earlier, reading, scratch, memory, threads }.verdicts(deciding)?

@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::operators::ingest::ANOTHER_TEXT;
-use crate::plan::{Plan, cut_waves, folder_of, folders_of, inputs_at_hand, job_of_week, stamp_of};
+use crate::plan::{Plan, cut_waves, folder_of, inputs_at_hand, job_of_week, stamp_of};
 use crate::readers::{Dialect, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
@@ -467,13 +467,14 @@ impl WeekRequest {
             [.., last] if self.job.absent == Absent::Keep => std::slice::from_ref(last),
             _ => &[],
         };
-        let (mut names, mut reading) = (BTreeSet::new(), self.reading().clone());
+        let Some(last) = weeks.last() else { return Ok(Vec::new()) };
+        let mut names = BTreeSet::new();
         for week in weeks {
-            let whole = store.whole(week)?;
-            reading.folders = folders_of(&whole, week.week);
-            names.extend(whole.journal.inputs(week.week).flat_map(|(_, names)| names.keys().cloned()));
+            let journal = store.whole(week)?.journal;
+            names.extend(journal.input_names(week.week).map(|(week, name)| (week, name.to_owned())));
         }
-        Ok(inputs_at_hand(names.iter().map(String::as_str), &reading, verify, self.job.accuracy))
+        let names = names.iter().map(|(week, name)| (*week, name.as_str()));
+        Ok(inputs_at_hand((store, &store.whole(last)?), names, self.reading(), verify, self.job.accuracy))
     }
 
     /// Opens every input file, so that one that cannot be read fails the run now and not hours

@@ -15,7 +15,6 @@ use crate::cli::session::read_manifest;
 use crate::config::Verify;
 use crate::launch::exit_on_panic;
 use crate::log::Log;
-use crate::plan::inputs_at_hand;
 use crate::records::Week;
 use crate::tables::{ChangeRow, EvidenceRow, FeatureRow, Table as _};
 
@@ -62,7 +61,7 @@ pub(in crate::cli) fn browse(args: &BrowseArgs, log: &Log) -> Result<ExitCode> {
         look.of_pages(read_store, &manifest, &TABLES, |week, reading| {
             let inputs = if args.input.is_empty() {
                 // Files of servers are not fetched for some words.
-                inputs_at_hand(week.input_names(), reading, Verify::None, true)
+                week.inputs_at_hand(reading, Verify::None)
             } else {
                 crate::readers::list(&args.input, &reading.here())?
             };

@@ -14,7 +14,6 @@ use crate::config::{Bytes, Verify};
 use crate::figures::draw_studies;
 use crate::look::{StoreFindings, StudyPicture, overview};
 use crate::mirror::ReadStore;
-use crate::plan::inputs_at_hand;
 use crate::records::Week;
 use crate::report;
 use crate::report::print;
@@ -50,7 +49,7 @@ pub(in crate::cli) fn report(args: &ReportArgs) -> Result<ExitCode> {
         look.of_pages(read_store, &manifest, &TABLES, |week, reading| {
             let inputs = if args.input.is_empty() {
                 // Files of servers are not fetched for some words.
-                inputs_at_hand(week.input_names(), reading, Verify::None, true)
+                week.inputs_at_hand(reading, Verify::None)
             } else {
                 crate::readers::list(&args.input, &reading.here())?
             };

@@ -9,7 +9,7 @@ use clap::Args;
 use super::{INDENT, LookArgs};
 use crate::config::{Reading, Verify};
 use crate::look::{ChainLink, Comparison, LookedPage, Passage, SketchComparison, TextComparison, compare};
-use crate::plan::inputs_at_hand;
+use crate::readers::is_passing;
 use crate::records::Level;
 use crate::sheet::{Grid, GridColumn, Sheet, grouped, plural};
 use crate::tables::{FeatureRow, Table as _};
@@ -40,7 +40,7 @@ pub(in crate::cli) struct WhyArgs {
 pub(in crate::cli) fn why(args: &WhyArgs) -> Result<ExitCode> {
     let (comparison, missing) = args.look.of_week(&[FeatureRow::NAME], |week, reading| {
         let inputs = if args.input.is_empty() {
-            inputs_at_hand(week.input_names(), reading, Verify::Exact, true)
+            week.inputs_at_hand(reading, Verify::Exact)
         } else {
             crate::readers::list(&args.input, &reading.here())?
         };
@@ -57,6 +57,9 @@ pub(in crate::cli) fn why(args: &WhyArgs) -> Result<ExitCode> {
 fn not_at_hand(file: &str, input: &[String], reading: &Reading) -> String {
     if !input.is_empty() {
         return format!("{file} is not among the files that --input names");
+    }
+    if is_passing(file) {
+        return format!("its words came from standard input or a pipe ({file}), which nothing gives again");
     }
     if file.contains("://") || Path::new(file).is_absolute() {
         return format!("{file} is not there: if the crawl files are elsewhere, give them with --input");

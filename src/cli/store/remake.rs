@@ -24,7 +24,7 @@ use crate::mirror::WriteGuard;
 use crate::plan::{Deletion, Plan, folders_of, inputs_at_hand};
 use crate::readers::Input;
 use crate::records::{DocId, Week};
-use crate::state::{Earlier, Manifest, Store};
+use crate::state::{Earlier, Manifest, Store, WholeWeek};
 use crate::summary::Summary;
 use crate::text::UrlPatterns;
 
@@ -140,10 +140,9 @@ impl Opened {
         let whole = store.whole(last)?;
         let path = store.records(last).join("job.toml");
         let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let folders = folders_of(&whole, last.week);
-        let JobOfWeek { inputs, reading, canonical, accuracy } = job_of(&job, folders, manifest.method.verify);
-        let earlier = whole.journal.earlier_inputs.values().flat_map(|names| names.keys());
-        let earlier_inputs = inputs_at_hand(earlier.map(String::as_str), &reading, manifest.method.verify, accuracy);
+        let of_job = job_of(&job, folders_of(&whole, last.week));
+        let [inputs, earlier_inputs] = of_job.inputs_again((store, &whole), manifest.method.verify);
+        let JobOfWeek { reading, canonical, accuracy } = of_job;
         let processes = pool.processes();
         let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
         Ok(Plan {
@@ -243,9 +242,7 @@ impl Opened {
 /// What the job of a week says.
 #[derive(Default)]
 pub(super) struct JobOfWeek {
-    /// Its crawl files.
-    pub(super) inputs: Vec<Input>,
-    /// How they are read.
+    /// How its crawl files are read.
     pub(super) reading: Reading,
     /// Which documents of a cluster are canonical.
     pub(super) canonical: Canonical,
@@ -253,12 +250,23 @@ pub(super) struct JobOfWeek {
     pub(super) accuracy: bool,
 }
 
-/// Reads the job of a week, and finds the crawl files that are at hand, also in these folders.
-pub(super) fn job_of(job: &str, folders: Vec<PathBuf>, verify: Verify) -> JobOfWeek {
-    let Ok(Cluster { input, read: mut reading, canonical, accuracy, .. }) = Cluster::of_text(job) else {
+impl JobOfWeek {
+    /// The crawl files of the week that are at hand, and those of earlier weeks with pages that
+    /// stay.
+    pub(super) fn inputs_again(&self, (store, whole): (&Store, &WholeWeek), verify: Verify) -> [Vec<Input>; 2] {
+        let (journal, of) = (&whole.journal, whole.committed.week);
+        let own = journal.input_names(of).filter(|(week, _)| *week == of);
+        let own = inputs_at_hand((store, whole), own, &self.reading, verify, self.accuracy);
+        let earlier = inputs_at_hand((store, whole), journal.earlier_names(), &self.reading, verify, self.accuracy);
+        [own, earlier]
+    }
+}
+
+/// Reads the job of a week; its crawl files are also looked for in these folders.
+pub(super) fn job_of(job: &str, folders: Vec<PathBuf>) -> JobOfWeek {
+    let Ok(Cluster { read: mut reading, canonical, accuracy, .. }) = Cluster::of_text(job) else {
         return JobOfWeek::default();
     };
     reading.folders = folders;
-    let inputs = inputs_at_hand(input.iter().map(String::as_str), &reading, verify, accuracy);
-    JobOfWeek { inputs, reading, canonical, accuracy }
+    JobOfWeek { reading, canonical, accuracy }
 }

@@ -1,7 +1,6 @@
 //! `nigh reshard`: gives a store more shards.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use crate::config::{Absent, Cluster, Keep, Method, Mode, Verify};
 use crate::jobs::resharding::OldStore;
 use crate::launch::Peers;
 use crate::log::Log;
-use crate::plan::{Plan, Resharding, folders_of, inputs_at_hand, stamp_of};
+use crate::plan::{Plan, Resharding, folders_of, inputs_by_week, stamp_of};
 use crate::records::{MAX_SHARDS, Week};
 use crate::report::print;
 use crate::state::{CommittedWeek, Earlier, Manifest, Store};
@@ -151,16 +150,12 @@ fn check_inputs(store: &Store, week: &CommittedWeek, again: &str) -> Result<()> 
     if whole.method.verify != Verify::Exact || whole.method.similarity.is_none() {
         return Ok(());
     }
-    let folders = folders_of(&whole, week.week);
-    let JobOfWeek { inputs, reading, .. } = job_of(&job_text(store, week)?, folders, Verify::Exact);
-    let mut at_hand: BTreeMap<String, String> = inputs.iter().map(stamp_of).collect();
-    for (_, names) in whole.journal.inputs(week.week) {
-        let others = names.keys().filter(|name| !at_hand.contains_key(*name)).map(String::as_str);
-        let others = inputs_at_hand(others, &reading, Verify::Exact, false);
-        at_hand.extend(others.iter().map(stamp_of));
+    let JobOfWeek { reading, .. } = job_of(&job_text(store, week)?, folders_of(&whole, week.week));
+    let at_hand = inputs_by_week((store, &whole), whole.journal.input_names(week.week), &reading, true);
+    for (of, names) in whole.journal.inputs(week.week) {
         for (name, stamp) in names {
-            let what = match at_hand.get(name) {
-                Some(found) if found == stamp => continue,
+            let what = match at_hand.get(&(of, name.clone())) {
+                Some(found) if stamp_of(found).1 == *stamp => continue,
                 Some(_) => "has changed since",
                 None => "is not there",
             };
@@ -263,10 +258,9 @@ impl ReshardedWeek<'_> {
         let whole = store.whole(week)?;
         let of_made = made.manifest()?.context("the inner store was begun")?;
         let text = job_text(store, week)?;
-        let folders = folders_of(&whole, week.week);
-        let JobOfWeek { inputs, reading, canonical, accuracy } = job_of(&text, folders, whole.method.verify);
-        let earlier = whole.journal.earlier_inputs.values().flat_map(|names| names.keys());
-        let earlier_inputs = inputs_at_hand(earlier.map(String::as_str), &reading, whole.method.verify, accuracy);
+        let job = job_of(&text, folders_of(&whole, week.week));
+        let [inputs, earlier_inputs] = job.inputs_again((store, &whole), whole.method.verify);
+        let JobOfWeek { reading, canonical, accuracy } = job;
         let method = Method { shards: whole.method.shards * factor, ..whole.method };
         let processes = pool.processes();
         let job = with_shards(&text, whole.method.shards, method.shards);

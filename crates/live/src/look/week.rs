@@ -9,9 +9,11 @@ use arrow_array::{Array as _, BooleanArray, Date32Array, FixedSizeBinaryArray, I
 use serde::Serialize;
 
 use super::sketches::Sketches;
-use crate::config::Method;
+use crate::config::{Method, Reading, Verify};
 use crate::operators::scan::{VectorFiles, Vectors};
 use crate::operators::verify::read_features;
+use crate::plan::inputs_at_hand;
+use crate::readers::Input;
 use crate::records::{DocId, DocumentKey, KeyHash, Level, Week};
 use crate::state::{CommittedWeek, Earlier, Manifest, PostingRuns, Segment, Store, UrlLookup, WeekTables, WholeWeek};
 use crate::structures::{CompactSort, Ownership};
@@ -314,10 +316,11 @@ impl<'a> LookedWeek<'a> {
         Some((self.store.postings_folder(), self.store.postings(&self.week)?))
     }
 
-    /// The names of the input files of a week that has pages here, for reading these again.
-    pub fn input_names(&self) -> impl Iterator<Item = &str> {
-        let journal = &self.whole.journal;
-        journal.inputs(self.week.week).flat_map(|(_, names)| names.keys()).map(String::as_str)
+    /// The input files with pages of the week that are at hand, for reading these again: with
+    /// `verify = "none"` without those of servers.
+    pub fn inputs_at_hand(&self, reading: &Reading, verify: Verify) -> Vec<Input> {
+        let names = self.whole.journal.input_names(self.week.week);
+        inputs_at_hand((self.store, &self.whole), names, reading, verify, true)
     }
 }
 

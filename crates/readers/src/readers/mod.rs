@@ -71,7 +71,7 @@ mod wacz;
 mod warc;
 mod whole;
 
-pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, list, list_with_pipes, url_files};
+pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, is_passing, list, list_again, list_with_pipes, url_files};
 pub use self::formats::{LineKind, RecordKind};
 pub use self::input::{Format, Input, Location, Packing};
 pub use self::item::{

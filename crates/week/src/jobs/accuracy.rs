@@ -306,7 +306,7 @@ fn similarities(
     // All sets meet at worker 0, which owns the first shard.
     let PagePlaces { places, words } = places(
         week.documents()?.into_iter(),
-        (plan.method.documents, &plan.inputs_again()),
+        (plan.week, plan.method.documents, &plan.inputs_again()),
         &own,
         |_| DocId::new(0, 0),
         IfMissing::LeaveOut,

@@ -108,8 +108,13 @@ fn by_shingles(
     let wanted = |root: DocId| roots.known.has(root);
     let nodes = nodes(cx, owned, &candidates.similar, &roots.exact, wanted)?;
     let root = |doc| candidates.similar[owned.index(doc)];
-    let PagePlaces { places, words } =
-        places(week.documents()?.into_iter(), (plan.method.documents, &plan.inputs_again()), &nodes, root, IF_MISSING)?;
+    let PagePlaces { places, words } = places(
+        week.documents()?.into_iter(),
+        (plan.week, plan.method.documents, &plan.inputs_again()),
+        &nodes,
+        root,
+        IF_MISSING,
+    )?;
     let large = large_clusters(cx, places.iter().map(|place| place.root).zip(words))?;
     let files = files_again(cx, week, polynomials, places, IF_MISSING)?;
     let share = ExactShare::of_millionths(similarity.millionths()).context("a similarity is above 0")?;

@@ -17,7 +17,7 @@ use crate::live::batch::{LineContent, read_taken};
 use crate::live::engine::{Near, TextPlace, Texts, shingles_of};
 use crate::live::refusal::Refusal;
 use crate::look::{LookedWeek, shingles};
-use crate::plan::{inputs_at_hand, job_of_week};
+use crate::plan::job_of_week;
 use crate::readers::{Body, Input};
 use crate::records::DocId;
 use crate::state::Store;
@@ -114,7 +114,7 @@ fn open_week(store: &Store) -> Result<Option<OpenWeek<'_>>> {
     let looked = LookedWeek::open(store, &manifest, week)?;
     let reading = job_of_week(store, week)?.read;
     // As for samples: no server is asked.
-    let inputs = inputs_at_hand(looked.input_names(), &reading, Verify::None, true);
+    let inputs = looked.inputs_at_hand(&reading, Verify::None);
     Ok(Some(OpenWeek { looked, inputs, reading }))
 }
 

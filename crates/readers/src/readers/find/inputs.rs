@@ -12,9 +12,10 @@
 //! and texts (`.txt`, `.md`) of folders and globs are inputs if the glob names their ending, or if
 //! nothing else is: beside a crawl they are its reports.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io::{ErrorKind, Read as _};
+use std::ops::Bound;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
@@ -26,7 +27,7 @@ use super::found::{COMPRESSED, FoundBy, FoundInput, modified};
 use super::globs::{fixed_prefix, is_glob, matcher};
 use super::left_out::LeftOut;
 use super::listings::{items_of, listing_of};
-use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor};
+use super::spool::{Pipes, STANDARD_INPUT, is_own_descriptor, is_passing};
 use crate::readers::formats::{ALL, LineKind, RecordKind};
 use crate::readers::input::{Format, Input, Location};
 use crate::readers::streams::{MemberStep, Members, Stored};
@@ -80,6 +81,8 @@ struct InputSearch<'a> {
     pipes: Pipes<'a>,
     /// Where relative names are looked for before the working directory.
     folders: &'a [PathBuf],
+    /// Whether object stores and web servers are asked.
+    asks_servers: bool,
     files: Vec<FoundInput>,
     left_out: LeftOut,
 }
@@ -91,56 +94,99 @@ struct InputSearch<'a> {
 pub fn list_with_pipes(items: &[String], reading: &Reading, pipes: Pipes<'_>) -> anyhow::Result<FoundInputs> {
     let mut search = InputSearch::new(pipes, &reading.folders);
     for item in items {
-        if let Some(NamedCrawl { listing, base }) = crawl_of(item)? {
-            let reading = Reading { base_url: Some(base), listing_anywhere: false, ..reading.clone() };
-            search
-                .listing(&listing, &reading)
-                .with_context(|| format!("cannot list the files of {item}, which are those of {listing}"))?;
-            continue;
-        }
-        match listing_of(item) {
-            None if item == STANDARD_INPUT => search.files.extend(search.pipes.standard_input()?),
-            Some(listing) => search.listing(listing, reading).with_context(|| {
-                let base_url = match &reading.base_url {
-                    Some(base) => format!("relative lines are below base-url = {base}"),
-                    None => "if its lines are relative, set base-url in [cluster.read]".to_owned(),
-                };
-                format!("in the listing {listing} ({base_url})")
-            })?,
-            None => search.find(std::slice::from_ref(item))?,
-        }
+        search.item(item, reading)?;
     }
-    let InputSearch { files, mut left_out, .. } = search;
-    let mut inputs = Vec::with_capacity(files.len());
-    let mut of_folders = Vec::new();
-    for file in files {
-        let (by, kind) = (file.by, kind_of_name(&file.relative));
-        match input(file, reading, &mut left_out)? {
-            Some(wacz) if wacz.format == Format::Wacz => inputs.extend(wacz::list(wacz, &mut left_out)?),
-            Some(input) if matches!(by, FoundBy::Folder | FoundBy::Glob) && is_report(input.format) => {
-                of_folders.push((input, kind))
-            }
-            input => inputs.extend(input),
-        }
-    }
-    for (input, kind) in of_folders.split_off(if inputs.is_empty() { of_folders.len() } else { 0 }) {
-        left_out.add(kind, &input.name);
-    }
-    inputs.extend(of_folders.into_iter().map(|(input, _)| input));
-    inputs.sort_items_by(|a, b| a.name.cmp(&b.name));
-    let mut seen = HashSet::new();
-    inputs.retain(|input| seen.insert(unique_place(&input.place)));
-    let is_not_utf8 = |input: &&Input| match &input.place {
-        Location::File(path) | Location::Entry { archive: path, .. } => path.to_str().is_none(),
-        Location::Object { .. } => false,
-    };
-    if let Some(input) = inputs.iter().find(is_not_utf8) {
-        bail!("the name of {} is not UTF-8: rename it, because tables hold file names as text", input.name);
-    }
-    if inputs.is_empty() && !items.is_empty() {
+    let found = search.inputs(reading)?;
+    if found.inputs.is_empty() && !items.is_empty() {
         bail!("no input in {}: it has files, but none ends in {KNOWN}", items.join(" "));
     }
-    Ok(FoundInputs { inputs, left_out })
+    Ok(found)
+}
+
+/// Lists the inputs with these names as far as they are there: those that the items of the run gave
+/// which read them, and others by their names alone. An item that cannot be listed gives none. What
+/// a run read from standard input or a pipe is gone; and without `asks_servers`, so is what is not
+/// on this machine.
+///
+/// An item says more than a name: of a WACZ, which file is read; of a page in a folder, its URL; of
+/// a file with a name like `@pages.warc`, that it is no listing.
+pub fn list_again(items: &[String], reading: &Reading, wanted: &BTreeSet<&str>, asks_servers: bool) -> Vec<Input> {
+    let begin = || InputSearch { asks_servers, ..InputSearch::new(Pipes::PassOver, &reading.folders) };
+    let mut left: BTreeSet<&str> = wanted.iter().copied().filter(|name| !is_passing(name)).collect();
+    let mut found = Vec::new();
+    let mut take = |search: anyhow::Result<InputSearch<'_>>, left: &mut BTreeSet<&str>| {
+        let Ok(mut search) = search else { return };
+        // The rest of a folder has nothing to say: new files there can be of any kind.
+        search.files.retain(|file| is_wanted(&file.name, left));
+        let Ok(FoundInputs { inputs, .. }) = search.inputs(reading) else { return };
+        found.extend(inputs.into_iter().filter(|input| left.remove(input.name.as_str())));
+    };
+    for item in items {
+        if left.is_empty() {
+            break;
+        }
+        let mut search = begin();
+        take(search.item(item, reading).map(|()| search), &mut left);
+    }
+    for name in left.clone() {
+        // One that was found in a WACZ that another name led to.
+        if !left.contains(name) {
+            continue;
+        }
+        for item in [Some(name), wacz_of(name)].into_iter().flatten() {
+            let mut search = begin();
+            take(search.find(&[item.to_owned()]).map(|()| search), &mut left);
+        }
+    }
+    found
+}
+
+/// Whether a file has a wanted name, or an entry of it has one.
+fn is_wanted(name: &str, wanted: &BTreeSet<&str>) -> bool {
+    let inside = format!("{name}/");
+    let mut after = wanted.range::<str, _>((Bound::Included(inside.as_str()), Bound::Unbounded));
+    wanted.contains(name) || after.next().is_some_and(|wanted| wanted.starts_with(&inside))
+}
+
+/// The WACZ that an input of this name is an entry of.
+fn wacz_of(name: &str) -> Option<&str> {
+    const ENDING: &str = ".wacz";
+    let end = name.to_ascii_lowercase().find(&format!("{ENDING}/"))? + ENDING.len();
+    Some(&name[..end])
+}
+
+impl InputSearch<'_> {
+    /// The inputs among the files that were found.
+    fn inputs(self, reading: &Reading) -> anyhow::Result<FoundInputs> {
+        let InputSearch { files, mut left_out, .. } = self;
+        let mut inputs = Vec::with_capacity(files.len());
+        let mut of_folders = Vec::new();
+        for file in files {
+            let (by, kind) = (file.by, kind_of_name(&file.relative));
+            match input(file, reading, &mut left_out)? {
+                Some(wacz) if wacz.format == Format::Wacz => inputs.extend(wacz::list(wacz, &mut left_out)?),
+                Some(input) if matches!(by, FoundBy::Folder | FoundBy::Glob) && is_report(input.format) => {
+                    of_folders.push((input, kind))
+                }
+                input => inputs.extend(input),
+            }
+        }
+        for (input, kind) in of_folders.split_off(if inputs.is_empty() { of_folders.len() } else { 0 }) {
+            left_out.add(kind, &input.name);
+        }
+        inputs.extend(of_folders.into_iter().map(|(input, _)| input));
+        inputs.sort_items_by(|a, b| a.name.cmp(&b.name));
+        let mut seen = HashSet::new();
+        inputs.retain(|input| seen.insert(unique_place(&input.place)));
+        let is_not_utf8 = |input: &&Input| match &input.place {
+            Location::File(path) | Location::Entry { archive: path, .. } => path.to_str().is_none(),
+            Location::Object { .. } => false,
+        };
+        if let Some(input) = inputs.iter().find(is_not_utf8) {
+            bail!("the name of {} is not UTF-8: rename it, because tables hold file names as text", input.name);
+        }
+        Ok(FoundInputs { inputs, left_out })
+    }
 }
 
 /// Lists the files with URLs that the items name, sorted by name: files, folders, globs and URLs of
@@ -175,7 +221,31 @@ fn unique_place(place: &Location) -> (PathBuf, u64) {
 
 impl<'a> InputSearch<'a> {
     fn new(pipes: Pipes<'a>, folders: &'a [PathBuf]) -> InputSearch<'a> {
-        InputSearch { pipes, folders, files: Vec::new(), left_out: LeftOut::default() }
+        InputSearch { pipes, folders, asks_servers: true, files: Vec::new(), left_out: LeftOut::default() }
+    }
+
+    /// Finds the files and objects that an item names, which can be a listing or standard input.
+    fn item(&mut self, item: &String, reading: &Reading) -> anyhow::Result<()> {
+        if let Some(NamedCrawl { listing, base }) = crawl_of(item)? {
+            let reading = Reading { base_url: Some(base), listing_anywhere: false, ..reading.clone() };
+            return self
+                .listing(&listing, &reading)
+                .with_context(|| format!("cannot list the files of {item}, which are those of {listing}"));
+        }
+        match listing_of(item) {
+            None if item == STANDARD_INPUT => {
+                self.files.extend(self.pipes.standard_input()?);
+                Ok(())
+            }
+            Some(listing) => self.listing(listing, reading).with_context(|| {
+                let base_url = match &reading.base_url {
+                    Some(base) => format!("relative lines are below base-url = {base}"),
+                    None => "if its lines are relative, set base-url in [cluster.read]".to_owned(),
+                };
+                format!("in the listing {listing} ({base_url})")
+            }),
+            None => self.find(std::slice::from_ref(item)),
+        }
     }
 
     /// Finds the files and objects that the items name.
@@ -184,7 +254,7 @@ impl<'a> InputSearch<'a> {
         for item in local {
             self.find_local(item.strip_prefix("file://").unwrap_or(item))?;
         }
-        if !remote.is_empty() {
+        if !remote.is_empty() && self.asks_servers {
             super::objects::find(&remote, &mut self.files)?;
         }
         Ok(())
@@ -193,7 +263,7 @@ impl<'a> InputSearch<'a> {
     /// Finds the files and objects that the lines of a listing name.
     fn listing(&mut self, listing: &str, reading: &Reading) -> anyhow::Result<()> {
         let pipes = Pipes::Refuse("write the listing to a file");
-        let mut search = InputSearch::new(pipes, self.folders);
+        let mut search = InputSearch { asks_servers: self.asks_servers, ..InputSearch::new(pipes, self.folders) };
         search.find(&[listing.to_owned()])?;
         self.find(&items_of(search.files, reading)?)
     }

@@ -19,7 +19,7 @@ mod listings;
 mod objects;
 mod spool;
 
-pub use self::inputs::{FoundInputs, format_of_name, kind_of_name, list, list_with_pipes, url_files};
+pub use self::inputs::{FoundInputs, format_of_name, kind_of_name, list, list_again, list_with_pipes, url_files};
 pub use self::left_out::LeftOut;
 pub use self::objects::open;
-pub use self::spool::{Pipes, STANDARD_INPUT, Spool};
+pub use self::spool::{Pipes, STANDARD_INPUT, Spool, is_passing};

@@ -26,11 +26,13 @@ use anyhow::{Context as _, Result, bail};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::found::{FoundBy, FoundInput};
-use crate::readers::input::Location;
+use crate::readers::input::{Input, Location};
 use crate::units::Bytes;
 
 /// The name of standard input.
 pub const STANDARD_INPUT: &str = "-";
+/// How the stamp of a pipe begins.
+const CONTENT: &str = "content ";
 /// Bytes that are copied at once.
 const CHUNK: usize = 1 << 20;
 /// A copy that takes longer than this is reported ...
@@ -44,6 +46,17 @@ pub enum Pipes<'a> {
     Refuse(&'static str),
     /// They are copied.
     Copy(&'a mut Spool),
+    /// They are no inputs, nor is what comes from a file descriptor: that of an earlier run is gone,
+    /// and what comes now is something else.
+    PassOver,
+}
+
+impl Input {
+    /// Whether this run alone has the input: it came from standard input, a pipe or a file
+    /// descriptor. An input of the same name of another run is something else.
+    pub fn is_of_this_run(&self) -> bool {
+        self.stamp.starts_with(CONTENT) || is_passing(&self.name)
+    }
 }
 
 /// The copies of the pipes of one run.
@@ -103,7 +116,7 @@ impl Spool {
         drop(reports);
         self.copies.push(copy);
         let relative = Path::new(name).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let stamp = format!("content {digest:032x}");
+        let stamp = format!("{CONTENT}{digest:032x}");
         Ok(Some(FoundInput {
             name: name.to_owned(),
             bytes,
@@ -181,6 +194,9 @@ impl Pipes<'_> {
     /// If standard input is a terminal or a device, or a pipe that is refused.
     pub fn standard_input(&mut self) -> Result<Option<FoundInput>> {
         use std::os::fd::AsFd as _;
+        if matches!(self, Pipes::PassOver) {
+            return Ok(None);
+        }
         let stdin = io::stdin().as_fd().try_clone_to_owned().map(File::from).context("cannot open standard input")?;
         let metadata = stdin.metadata().context("cannot read standard input")?;
         let kind = metadata.file_type();
@@ -202,6 +218,9 @@ impl Pipes<'_> {
     /// # Errors
     /// If it is a socket or a device, or a pipe that is refused.
     pub fn special(&mut self, name: &str, path: &Path, metadata: &Metadata) -> Result<Option<FoundInput>> {
+        if matches!(self, Pipes::PassOver) {
+            return Ok(None);
+        }
         let kind = metadata.file_type();
         if !(kind.is_fifo() || kind.is_file()) {
             bail!(
@@ -223,8 +242,15 @@ impl Pipes<'_> {
         match self {
             Pipes::Refuse(reason) => bail!("{name} is a pipe, whose bytes can be read only once: {reason}"),
             Pipes::Copy(spool) => spool.copy(name, open, metadata),
+            Pipes::PassOver => Ok(None),
         }
     }
+}
+
+/// Whether the name of an input is that of standard input or of a file descriptor, which give
+/// something else in each run.
+pub fn is_passing(name: &str) -> bool {
+    name == STANDARD_INPUT || is_own_descriptor(Path::new(name))
 }
 
 /// Whether the path of a file means another file in another process: a file descriptor.

@@ -330,6 +330,16 @@ impl WeekJournal {
         self.earlier_inputs.iter().map(|(week, names)| (*week, names)).chain([(week, &self.key.stamps)])
     }
 
+    /// The weeks and names of these inputs.
+    pub fn input_names(&self, week: Week) -> impl Iterator<Item = (Week, &str)> {
+        self.inputs(week).flat_map(|(week, names)| names.keys().map(move |name| (week, name.as_str())))
+    }
+
+    /// The weeks and names of those of earlier weeks.
+    pub fn earlier_names(&self) -> impl Iterator<Item = (Week, &str)> {
+        self.earlier_inputs.iter().flat_map(|(week, names)| names.keys().map(move |name| (*week, name.as_str())))
+    }
+
     /// Reads the journal at `path`; `None` if it does not exist.
     ///
     /// # Errors

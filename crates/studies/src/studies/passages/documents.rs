@@ -41,9 +41,9 @@ pub fn corpus_of_week(store: &Store, week: Week, input: &[String]) -> Result<Stu
     let Cluster { input: of_job, read: reading, .. } = job_of_week(store, &committed)?;
     let own = if input.is_empty() { readers::list(&of_job, &reading) } else { readers::list(input, &reading.here()) };
     let own = own.with_context(|| format!("the input files of week {week} are read again: give them with --input"))?;
-    let journal = store.whole(&committed)?.journal;
-    let earlier = journal.earlier_inputs.values().flat_map(|names| names.keys()).map(String::as_str);
-    let earlier = inputs_at_hand(earlier, &reading, Verify::Exact, true);
+    let whole = store.whole(&committed)?;
+    let journal = &whole.journal;
+    let earlier = inputs_at_hand((store, &whole), journal.earlier_names(), &reading, Verify::Exact, true);
     let mut at_hand: BTreeMap<String, Input> =
         earlier.into_iter().chain(own).map(|input| (input.name.clone(), input)).collect();
     let names = journal.inputs(week).flat_map(|(_, names)| names.keys());
@@ -190,6 +190,12 @@ fn own_documents(
                     }
                     let file = files.value(row);
                     let Some(file) = names.get(file).copied() else {
+                        ensure!(
+                            !readers::is_passing(file),
+                            "documents of {} must be read again, and they came from standard input or a pipe ({file}), which nothing gives again: \
+                             make the store from files for this job",
+                            Week::from_days(days)
+                        );
                         bail!(
                             "{file} is not at hand, and its documents must be read again: put the input files of the week back, \
                              under the names that they had, or give those of the week with --input"

@@ -95,10 +95,10 @@ impl Samplers {
         };
         let mut crawl =
             crawl.with_context(|| format!("the crawl files of week {week} are read again: give them with --input"))?;
-        let earlier = store.whole(&committed)?.journal.earlier_inputs;
-        let names = earlier.values().flat_map(|names| names.keys()).map(String::as_str);
+        let whole = store.whole(&committed)?;
+        let names = whole.journal.earlier_names();
         let known: BTreeSet<String> = crawl.iter().map(|input| input.name.clone()).collect();
-        let at_hand = inputs_at_hand(names, &reading, Verify::Exact, true);
+        let at_hand = inputs_at_hand((store, &whole), names, &reading, Verify::Exact, true);
         crawl.extend(at_hand.into_iter().filter(|input| !known.contains(&input.name)));
         let method = store.manifest()?.map_or_else(Method::default, |manifest| manifest.method);
         Ok(StudyFiles { crawl, reading, method, ..StudyFiles::default() })

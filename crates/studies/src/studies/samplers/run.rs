@@ -122,8 +122,13 @@ impl SampledWeek<'_> {
         }
         let own: Vec<DocId> = roots.keys().copied().filter(|doc| self.owned.has(*doc)).collect();
         let rows = self.rows(DocumentRow::NAME)?.into_iter().map(|(rows, _)| rows);
-        let PagePlaces { places, .. } =
-            places(rows, (files.method.documents, &files.crawl), &own, |doc| roots[&doc], IF_MISSING)?;
+        let PagePlaces { places, .. } = places(
+            rows,
+            (plan.history.last().week, files.method.documents, &files.crawl),
+            &own,
+            |doc| roots[&doc],
+            IF_MISSING,
+        )?;
         let polynomials = polynomials(files.method.seed, files.method.features);
         let again = ReadAgain {
             documents: files.method.documents,
