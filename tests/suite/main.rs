@@ -97,6 +97,8 @@ mod hub;
 mod in_memory;
 /// Pipes, files that are cut short or changed, and folders with more than inputs.
 mod inputs;
+/// Inputs of earlier batches are read again as their run read them.
+mod inputs_again;
 /// Unauthenticated peers are refused; processes work over TLS.
 #[cfg(feature = "pool")]
 mod intruders;
