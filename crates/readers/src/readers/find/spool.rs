@@ -46,8 +46,8 @@ pub enum Pipes<'a> {
     Refuse(&'static str),
     /// They are copied.
     Copy(&'a mut Spool),
-    /// They are no inputs, nor is what comes from a file descriptor: that of an earlier run is gone,
-    /// and what comes now is something else.
+    /// They are no inputs, nor is what comes from a file descriptor: that of an earlier run is
+    /// gone, and what comes now is something else.
     PassOver,
 }
 
