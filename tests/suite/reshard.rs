@@ -192,7 +192,7 @@ fn add(folder: &Path, name: &str, shards: u32, batch: usize) {
         std::fs::write(&input, lines(&texts, fields)).unwrap();
     }
     let job = folder.join(format!("{name}.toml"));
-    // Later batches have the shards of the store, whether they name the rest of the method or nothing.
+    // Later batches have the shards of the store, whether they name the rest or nothing.
     let method = match batch {
         0 => format!("[cluster.method]\nshards = {shards}\nsimilarity = 0.8\nverify = \"exact\"\n"),
         1 => String::new(),
