@@ -222,9 +222,9 @@ impl Engine {
     }
 
     /// Goes on counting where another engine ends, whose documents this one has read from the
-    /// tables. A cluster that has another id here is a change, `rename`; these are done in their
-    /// order, one by one. Numbers up to those that
-    /// were given to this engine are left out: a process that starts goes on from these.
+    /// tables. A cluster that has another id here is a change, `rename`; these can be applied one
+    /// by one. Numbers up to those that were given to this engine are left out: a process that
+    /// starts goes on from these.
     pub(super) fn continue_from(&mut self, other: &mut Engine) {
         let given = self.changed;
         self.take_changes(other);
