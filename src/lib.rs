@@ -82,7 +82,7 @@
 //! nigh-exchange              how workers exchange records; watch
 //! nigh-text                  features, method, text
 //! nigh-kernels               structures, kernels, records
-//! nigh-derive                #[derive(Table)], which declares a table
+//! nigh-derive | nigh-domains #[derive(Table)], which declares a table | the domain of a host
 //! ```
 //!
 //! To read the source, begin with `jobs/cluster.rs` in `crates/week`: it is the program from top to

@@ -229,7 +229,7 @@ pub fn domain(host: &str) -> &str {
     if name.starts_with('[') || name.parse::<Ipv4Addr>().is_ok() {
         return name;
     }
-    psl::domain_str(name).unwrap_or(name)
+    nigh_domains::registered_domain(name).unwrap_or(name)
 }
 
 /// Resolves an href against a base by the `url` crate.
