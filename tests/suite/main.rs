@@ -104,6 +104,8 @@ mod inputs_again;
 mod intruders;
 /// What a week keeps besides clusters: chunks of pages, redirects, failed downloads by host.
 mod kept;
+/// Links of pages that stay, to what came in another batch.
+mod late_links;
 /// What exports of archives leave out.
 mod left_out;
 /// Documents that come and go over HTTP: against one run over what is there; kills; hostile

@@ -13,7 +13,7 @@ use crate::cli::errors::WrongUse;
 use crate::cli::session::read_manifest;
 use crate::mirror::ReadStore;
 use crate::state::{Results, removed_folder};
-use crate::tables::{ClusterRow, DocumentRow, LinkRow, MissingRow, RedirectRow, Table as _};
+use crate::tables::{ClusterRow, DocumentRow, LinkRow, MissingRow, RedirectRow, Table as _, UrlRow};
 
 /// Examples at the end of `nigh help avoid`.
 const EXAMPLES: &str = "\
@@ -81,8 +81,11 @@ fn need_tables(look: &LookArgs, read_store: &ReadStore) -> Result<()> {
     let weeks: Vec<_> = manifest.weeks.iter().filter(|week| week.week <= committed.week).collect();
     for week in &weeks {
         read_store.need_records(week)?;
-        // Links of pages that stayed are in the files of the week that crawled them.
-        read_store.need(LinkRow::NAME, &[&format!("{}/", week.week.folder())])?;
+        // Links of pages that stayed are in the files of the week that crawled them, and some lead
+        // to URLs that came later.
+        for table in [LinkRow::NAME, UrlRow::NAME] {
+            read_store.need(table, &[&format!("{}/", week.week.folder())])?;
+        }
     }
     if let Some(removed) = &manifest.removed {
         read_store.need_own(&removed_folder(removed))?;

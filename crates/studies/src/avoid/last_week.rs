@@ -3,9 +3,10 @@
 use anyhow::{Result, ensure};
 use arrow_array::{Array as _, Int64Array, StringArray};
 
+use crate::operators::scan::{late_hash, late_targets};
 use crate::records::DocId;
 use crate::state::{History, WeekTables};
-use crate::structures::Ownership;
+use crate::structures::{ByKey, Ownership};
 use crate::tables::{ClusterRow, LinkRow, MissingRow, Scan, Table as _, field};
 
 /// The columns of pages.
@@ -42,12 +43,20 @@ pub(super) struct LastWeek<'a> {
     pub history: &'a History,
     pub tables: WeekTables,
     owned: Ownership,
+    /// The documents of URLs that came after a page that links to them.
+    late: ByKey<u64, DocId>,
 }
 
 impl<'a> LastWeek<'a> {
-    pub fn open(history: &'a History) -> LastWeek<'a> {
-        let tables = history.tables(history.weeks.len() - 1);
-        LastWeek { history, tables, owned: Ownership::new(0, 1, history.rows_by_shard()) }
+    /// Opens the last week.
+    ///
+    /// # Errors
+    /// If a file cannot be read: names it.
+    pub fn open(history: &'a History) -> Result<LastWeek<'a>> {
+        let number = history.weeks.len() - 1;
+        let owned = Ownership::new(0, 1, history.rows_by_shard());
+        let late = late_targets(history, number, &owned)?;
+        Ok(LastWeek { history, tables: history.tables(number), owned, late })
     }
 
     fn number(&self) -> usize {
@@ -116,7 +125,11 @@ impl<'a> LastWeek<'a> {
                     for row in 0..batch.num_rows() {
                         let doc = DocId::from_table(docs.value(row));
                         self.history.check(self.number(), doc, shard, rows.path())?;
-                        let target = targets.is_valid(row).then(|| DocId::from_table(targets.value(row)));
+                        let target = match targets.is_valid(row) {
+                            true => Some(DocId::from_table(targets.value(row))),
+                            false if self.late.is_empty() => None,
+                            false => self.late.get(&late_hash(urls.value(row))).copied(),
+                        };
                         each(&UrlLink {
                             page: self.owned.index(doc),
                             url: urls.value(row),

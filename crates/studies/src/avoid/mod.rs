@@ -135,7 +135,7 @@ pub fn avoid_list(store: &Store, named: &Path, week: Option<Week>, settings: &Se
         documents == DocumentKey::Url,
         "{named_text} knows documents by their {documents}, not by URLs: only URLs have prefixes to avoid"
     );
-    let pages = LastWeek::open(&history);
+    let pages = LastWeek::open(&history)?;
     let mut found = StudyFindings::read(store, &pages, &named_text, is_last)?;
     let mut redirects = WeekRedirects::read(&pages)?;
     let mut hosts = WeekHosts::read(&pages, &mut redirects)?;

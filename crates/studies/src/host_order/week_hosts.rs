@@ -22,7 +22,7 @@ use super::facts::{HostFacts, host_hash};
 use super::in_common::{MORE_SHARE, PagesInCommon, RelatedHosts};
 use super::leads::HostLeads;
 use super::places::{HostNumber, places};
-use crate::operators::scan::{LinkReader, LinkSource, RedirectTargets};
+use crate::operators::scan::{LinkReader, LinkSource, UrlTargets};
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::{ByKey, Ownership};
@@ -193,8 +193,8 @@ fn count_links(
     of_page: &[HostNumber],
     facts: &mut [HostFacts],
 ) -> Result<()> {
-    let redirects = RedirectTargets::of_week(cx, history, number, owned)?;
-    let mut links = LinkReader::open(history, number, owned, &redirects)?;
+    let targets = UrlTargets::of_week(cx, history, number, owned)?;
+    let mut links = LinkReader::open(history, number, owned, &targets)?;
     let at_once = (cx.memory() / LINK_BYTES).clamp(ROUND[0], ROUND[1]);
     let rounds = cx.max(links.count().div_ceil(at_once))?;
     for _ in 0..rounds {

@@ -8,6 +8,10 @@
 //! counts of a host ─▶ the owner of the host's shard ─▶ `host-failures`
 //! ```
 //!
+//! In a partial week, in which pages stay that the crawl does not have, redirects stay, too: those
+//! of the week before whose URLs have neither a page nor another answer now. They come between the
+//! others, by their hashes.
+//!
 //! A deletion copies both tables. It removes redirects from and to deleted URLs, and the rows of
 //! deleted hosts. Limit: `host-failures` has no URLs, so the counts of other hosts still include
 //! deleted URLs.
@@ -15,20 +19,22 @@
 //! Cost: the failures are sorted once more, in an eighth of the worker's memory. The counts are in
 //! memory: one for each host and reason.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
 
 use anyhow::Result;
-use arrow_array::{BooleanArray, StringArray};
+use arrow_array::{BooleanArray, Int32Array, StringArray};
 use nigh_exchange::{Context, send_rows};
 
 use super::resharding::failed_urls_again;
 use super::week::IngestedWeek;
+use crate::config::Absent;
 use crate::operators::ingest::{FailedUrls, NOT_KNOWN};
 use crate::plan::Deletion;
 use crate::records::{DocId, KeyHash};
 use crate::state::{BundleWriter, UrlIndex, shard_file};
 use crate::structures::DocMap;
-use crate::tables::{HostFailureRow, RedirectRow, Table, copy_rows, field};
+use crate::tables::{HostFailureRow, RedirectRow, RowRange, Scan, Table, copy_rows, field};
 
 /// The number of failed URLs by the shard of the host, the host and the reason.
 type HostCounts = BTreeMap<(u32, String, String), u64>;
@@ -46,6 +52,7 @@ pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &Doc
     let url_files = week.plan.open_store().url_indexes(&week.plan.earlier)?;
     let segments = week.journal.by_shard();
     let waves = week.journal.waves;
+    let before = if week.plan.absent == Absent::Keep { week.week_before()? } else { None };
     let mut counts = HostCounts::new();
     let mut redirects: BundleWriter<RedirectRow> = week.bundle();
     for shard in week.owned.shards() {
@@ -54,14 +61,24 @@ pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &Doc
         let earlier = url_files.get(&shard).map_or(&[][..], |files| files);
         // The URLs of revisits come after the waves.
         let mut urls = UrlIndex { unfinished: week.unfinished, shard, segments, earlier }.lookup(waves + 1)?;
-        while let Some(url) = failed.next_url()? {
+        let has_page = |doc: DocId| roots.of(doc) != DocId::NONE;
+        let rows = before.as_ref().and_then(|before| before.tables.of_shard(RedirectRow::NAME, shard));
+        let mut earlier_redirects = EarlierRedirects::open(rows)?;
+        loop {
+            let failed = failed.next_url()?;
+            while let Some((hash, redirect)) = earlier_redirects.before(failed.as_ref().map(|failed| failed.hash))? {
+                if !urls.find(hash)?.is_some_and(has_page) {
+                    redirects.push(redirect)?;
+                }
+            }
+            let Some(url) = failed else { break };
             if let Some(redirect) = url.redirect {
                 let (url, target_url) = (redirect.url, redirect.target_url);
                 redirects.push(RedirectRow { url, target_url, status: redirect.status.into() })?;
             }
             let doc = urls.find(url.hash)?;
             // A revisit that may be of no page has no document.
-            let is_missing = doc.map_or(url.reason != NOT_KNOWN, |doc| roots.of(doc) == DocId::NONE);
+            let is_missing = doc.map_or(url.reason != NOT_KNOWN, |doc| !has_page(doc));
             if is_missing {
                 let of_host = KeyHash::of(&url.host).shard(shards);
                 *counts.entry((of_host, url.host, url.reason)).or_default() += 1;
@@ -81,6 +98,48 @@ pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &Doc
     }
     writer.end_piece(&shard_file(of_shard))?;
     writer.finish()
+}
+
+/// The redirects of a shard in the week before, in the order of the hashes of their URLs.
+#[derive(Default)]
+struct EarlierRedirects {
+    scan: Option<Scan>,
+    next: VecDeque<(KeyHash, RedirectRow)>,
+}
+
+impl EarlierRedirects {
+    /// Opens the rows; a week of an older version has none.
+    fn open(rows: Option<RowRange>) -> Result<EarlierRedirects> {
+        let scan = rows.map(|rows| Scan::open(rows, &["url", "target_url", "status"])).transpose()?;
+        Ok(EarlierRedirects { scan, next: VecDeque::new() })
+    }
+
+    /// The next one whose hash is less than `end`, or any if there is no end. One with this hash is
+    /// passed over.
+    ///
+    /// # Errors
+    /// If the table cannot be read: names its file.
+    fn before(&mut self, end: Option<KeyHash>) -> Result<Option<(KeyHash, RedirectRow)>> {
+        loop {
+            while let Some((hash, row)) = self.next.pop_front() {
+                match end.map_or(Ordering::Less, |end| hash.cmp(&end)) {
+                    Ordering::Less => return Ok(Some((hash, row))),
+                    Ordering::Equal => {}
+                    Ordering::Greater => {
+                        self.next.push_front((hash, row));
+                        return Ok(None);
+                    }
+                }
+            }
+            let Some(batch) = self.scan.as_mut().map(Scan::batch).transpose()?.flatten() else { return Ok(None) };
+            let [urls, targets]: [&StringArray; 2] = [field(&batch, "url")?, field(&batch, "target_url")?];
+            let statuses: &Int32Array = field(&batch, "status")?;
+            self.next.extend((0..batch.num_rows()).map(|row| {
+                let [url, target_url] = [urls, targets].map(|texts| texts.value(row).to_owned());
+                (KeyHash::of(&url), RedirectRow { url, target_url, status: statuses.value(row) })
+            }));
+        }
+    }
 }
 
 /// The sums of all workers' counts, at the owner of each host's shard.

@@ -3,6 +3,7 @@
 //!
 //! Opening reads the manifest and the `week.json` of each week, and no table.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,7 +14,7 @@ use crate::records::{DocId, Week};
 use crate::state::store::Store;
 use crate::state::weeks::{CommittedWeek, Earlier, KeptFiles, Manifest, Segment, WeekFiles, WeekTables};
 use crate::structures::CompactSort;
-use crate::tables::RowRange;
+use crate::tables::{LinkRow, RowRange, Table as _};
 
 /// Committed weeks of a store, in order and without a gap. Most jobs need at least one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,6 +157,30 @@ impl History {
         let has_rows = |segment: &&Segment| segment.shard == shard && rows_of(segment) > 0;
         let segments = self.weeks[number].segments.iter().filter(has_rows);
         segments.map(|segment| tables.of_segment(table, segment)).collect()
+    }
+
+    /// The links of the pages of one shard that stayed from an earlier week: they are as that week
+    /// wrote them.
+    ///
+    /// # Errors
+    /// As [`History::rows`].
+    pub fn links_that_stayed(&self, number: usize, tables: &WeekTables, shard: u32) -> Result<Vec<RowRange>> {
+        let stayed = |segment: &&Segment| segment.shard == shard && segment.links > 0 && segment.origin.is_some();
+        let segments = self.weeks[number].segments.iter().filter(stayed);
+        segments.map(|segment| tables.of_segment(LinkRow::NAME, segment)).collect()
+    }
+
+    /// The URLs that week number `number` or one before it has seen, by shard, each item sorted by
+    /// hash: what [`UrlLookup`](crate::state::UrlLookup) opens.
+    ///
+    /// # Errors
+    /// If the manifest or a `week.json` cannot be read.
+    pub fn urls(&self, number: usize) -> Result<BTreeMap<u32, Vec<RowRange>>> {
+        let store = Store::at(&self.store);
+        let Some(manifest) = store.manifest()? else { return Ok(BTreeMap::new()) };
+        let mut weeks = Earlier { removed: manifest.removed, weeks: manifest.weeks };
+        weeks.weeks.retain(|week| week.week <= self.weeks[number].week);
+        store.url_indexes(&weeks)
     }
 
     /// The rows that one shard has in the table `links` of week number `number`.

@@ -27,7 +27,7 @@ use super::steps::{
 };
 use super::write::{CollectionWriter, CollectionsCounts};
 use super::{CollectionLinks, Collections, CollectionsSummary, ReplicaLevel};
-use crate::operators::scan::{LinkReader, RedirectTargets};
+use crate::operators::scan::{LinkReader, UrlTargets};
 use crate::records::{DocId, Week};
 use crate::state::{History, Results, Store};
 use crate::structures::Ownership;
@@ -117,11 +117,11 @@ pub fn collections(cx: &mut Context, plan: &StudyPlan, job: &Collections) -> Res
     let clusters = parts.clusters()?;
     let pages = Arc::new(clustered_pages(cx, history, parts.number, owned, &clusters)?);
     cx.enter(Stage::Join);
-    let redirects = RedirectTargets::of_week(cx, history, parts.number, owned)?;
-    let (members, mut counts) = parts.members(cx, &pages, &redirects)?;
+    let targets = UrlTargets::of_week(cx, history, parts.number, owned)?;
+    let (members, mut counts) = parts.members(cx, &pages, &targets)?;
     let members = Rc::new(members);
-    let found = prefixes(cx, &parts.stage, history, parts.number, owned, &pages, &members, &redirects)?;
-    drop(redirects);
+    let found = prefixes(cx, &parts.stage, history, parts.number, owned, &pages, &members, &targets)?;
+    drop(targets);
     let texts = parts.texts(&members, &found)?;
     let now = avoid_list(cx, &members, &found, &texts)?;
     cx.enter(Stage::Weeks);
@@ -153,10 +153,10 @@ impl CollectionsJob<'_> {
         &self,
         cx: &mut Context,
         pages: &Arc<ClusteredPages>,
-        redirects: &Arc<RedirectTargets>,
+        targets: &Arc<UrlTargets>,
     ) -> Result<(Vec<CollectionPage>, CollectionsCounts)> {
         let (history, owned, stage) = (&self.plan.history, &self.owned, &self.stage);
-        let mut links = LinkReader::open(history, self.number, owned, redirects)?;
+        let mut links = LinkReader::open(history, self.number, owned, targets)?;
         let found = collection_links(cx, stage, owned, pages, &mut links)?;
         let merged = merged_clusters(cx, stage, found.links)?;
         let mut counts = CollectionsCounts { links: found.read, pairs: merged.pairs, ..CollectionsCounts::default() };

@@ -28,7 +28,7 @@ use super::summarize::ParagraphsFound;
 use super::write::ParagraphsWriter;
 use super::{FollowedWeek, Paragraphs, ParagraphsSummary, PartOrder};
 use crate::config::Mode;
-use crate::operators::scan::{LinkReader, RedirectTargets};
+use crate::operators::scan::{LinkReader, UrlTargets};
 use crate::operators::set_join::{ExactShare, TooManyPairs};
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -183,8 +183,8 @@ impl ParagraphsJob<'_> {
     fn connected(&self, cx: &mut Context, pages: &WeekPages, seeds: &[DocId]) -> Result<Connected> {
         let (history, owned) = (&self.plan.history, &self.owned);
         let number = history.weeks.len() - 1;
-        let redirects = RedirectTargets::of_week(cx, history, number, owned)?;
-        let open: &OpenLinks<'_> = &|| Ok(Box::new(LinkReader::open(history, number, owned, &redirects)?));
+        let targets = UrlTargets::of_week(cx, history, number, owned)?;
+        let open: &OpenLinks<'_> = &|| Ok(Box::new(LinkReader::open(history, number, owned, &targets)?));
         connected(cx, owned, &pages.hosts, open, seeds)
     }
 }

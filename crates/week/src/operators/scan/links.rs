@@ -1,5 +1,6 @@
 //! Reads the links of a week whose targets are known, at the workers that own the pages that link.
-//! A link to a URL that redirects is one to the page that it leads to.
+//! A link to a URL that redirects is one to the page that it leads to. A link of a page that stayed
+//! may lead to a page that came later.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use arrow_array::{Array, Int64Array, StringArray};
 
-use super::redirects::RedirectTargets;
+use super::url_targets::UrlTargets;
 use crate::records::DocId;
 use crate::state::History;
 use crate::structures::Ownership;
@@ -42,7 +43,7 @@ pub struct LinkReader<'a> {
     history: &'a History,
     number: usize,
     owned: &'a Ownership,
-    redirects: Arc<RedirectTargets>,
+    targets: Arc<UrlTargets>,
     files: VecDeque<(u32, RowRange)>,
     /// The file that is being read, and its shard.
     scan: Option<(u32, RowRange, Scan)>,
@@ -51,7 +52,7 @@ pub struct LinkReader<'a> {
 }
 
 impl<'a> LinkReader<'a> {
-    /// Opens the table of week number `number`, whose redirects lead to `redirects`.
+    /// Opens the table of week number `number`. `targets` are those that it does not have.
     ///
     /// # Errors
     /// If the week lacks some of its files.
@@ -59,7 +60,7 @@ impl<'a> LinkReader<'a> {
         history: &'a History,
         number: usize,
         owned: &'a Ownership,
-        redirects: &Arc<RedirectTargets>,
+        targets: &Arc<UrlTargets>,
     ) -> Result<LinkReader<'a>> {
         let tables = history.tables(number);
         let mut files = VecDeque::new();
@@ -67,7 +68,7 @@ impl<'a> LinkReader<'a> {
             files.extend(history.rows(number, &tables, LinkRow::NAME, shard)?.into_iter().map(|rows| (shard, rows)));
         }
         let links = owned.shards().map(|shard| history.links(number, shard)).sum();
-        Ok(LinkReader { history, number, owned, redirects: redirects.clone(), files, scan: None, links })
+        Ok(LinkReader { history, number, owned, targets: targets.clone(), files, scan: None, links })
     }
 }
 
@@ -82,7 +83,7 @@ impl LinkSource for LinkReader<'_> {
             let Some((shard, rows, scan)) = &mut self.scan else {
                 let Some((shard, rows)) = self.files.pop_front() else { break };
                 // The URLs of targets are many times as long as their ids.
-                let columns: &[&str] = match self.redirects.is_empty() {
+                let columns: &[&str] = match self.targets.is_empty() {
                     true => &["doc", "target_doc"],
                     false => &["doc", "target_doc", "target_url"],
                 };
@@ -97,12 +98,15 @@ impl LinkSource for LinkReader<'_> {
             read += batch.num_rows();
             let (docs, targets): (&Int64Array, &Int64Array) = (field(&batch, "doc")?, field(&batch, "target_doc")?);
             let urls: Option<&StringArray> =
-                if self.redirects.is_empty() { None } else { Some(field(&batch, "target_url")?) };
+                if self.targets.is_empty() { None } else { Some(field(&batch, "target_url")?) };
             let mut last = DocId::NONE;
             for row in 0..batch.num_rows() {
-                let redirected = urls.and_then(|urls| self.redirects.of(urls.value(row)));
+                let redirected = urls.and_then(|urls| self.targets.redirected(urls.value(row)));
                 let is_redirected = redirected.is_some();
-                let known = || targets.is_valid(row).then(|| DocId::from_table(targets.value(row)));
+                let known = || match targets.is_valid(row) {
+                    true => Some(DocId::from_table(targets.value(row))),
+                    false => urls.and_then(|urls| self.targets.late(urls.value(row))),
+                };
                 let (doc, Some(target)) = (DocId::from_table(docs.value(row)), redirected.or_else(known)) else {
                     continue;
                 };

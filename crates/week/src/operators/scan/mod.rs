@@ -9,6 +9,7 @@
 //! - `pages`: checksums of page bodies, and the list of a worker's segments;
 //! - `links`: links whose targets are known;
 //! - `redirects`: the pages that redirects lead to;
+//! - `url_targets`: these, and pages that came after those that link to them;
 //! - `roots`: the roots and cluster ids of a committed week.
 
 mod chunks;
@@ -18,12 +19,14 @@ mod pages;
 mod redirects;
 mod roots;
 mod sketches;
+mod url_targets;
 mod vectors;
 
 pub use self::chunks::{ChunkScan, VectorChunk};
 pub use self::links::{LinkReader, LinkSource, OwnLink};
 pub use self::pages::{docs_with_urls, own_segments, pages};
-pub use self::redirects::{MOST_REDIRECTS, RedirectTargets};
+pub use self::redirects::MOST_REDIRECTS;
 pub use self::roots::{PastClusters, VectorRoots, read_past, read_roots};
 pub use self::sketches::{VectorBatch, Vectors};
+pub use self::url_targets::{UrlTargets, late_hash, late_targets};
 pub use self::vectors::{VectorFile, VectorFiles, VectorRow};

@@ -31,7 +31,8 @@ pub const MOST_REDIRECTS: usize = 20;
 #[derive(Debug, Default)]
 pub struct RedirectTargets(ByKey<u64, DocId>);
 
-fn hash(url: &str) -> u64 {
+/// The hash by which a URL is known.
+pub(super) fn hash(url: &str) -> u64 {
     KeyHash::of(url).halves()[1]
 }
 

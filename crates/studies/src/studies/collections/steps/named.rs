@@ -17,7 +17,7 @@ use nigh_exchange::{Context, Dealer, all_to_all};
 
 use super::directories::{directories, directory_hash};
 use crate::host_order::host_hash;
-use crate::operators::scan::RedirectTargets;
+use crate::operators::scan::UrlTargets;
 use crate::records::{DocId, spread};
 use crate::structures::Hashes;
 use crate::tables::{DocumentRow, RowRange, Scan, Table, field};
@@ -34,13 +34,13 @@ fn host(url: &str) -> &str {
 pub(super) fn named_urls(
     batch: &arrow_array::RecordBatch,
     hosts: &Hashes,
-    redirects: &RedirectTargets,
+    url_targets: &UrlTargets,
     mut each: impl FnMut(&str),
 ) -> Result<()> {
     let (urls, targets): (&StringArray, &Int64Array) = (field(batch, "target_url")?, field(batch, "target_doc")?);
     for row in (0..batch.num_rows()).filter(|row| targets.is_null(*row)) {
         let url = urls.value(row);
-        if hosts.contains(&host_hash(host(url))) && redirects.of(url).is_none() {
+        if hosts.contains(&host_hash(host(url))) && url_targets.of(url).is_none() {
             each(url);
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn find_named(
     cx: &mut Context,
     files: &[(&'static str, RowRange)],
     hosts: &Hashes,
-    redirects: &RedirectTargets,
+    url_targets: &UrlTargets,
     is_copy: impl Fn(DocId) -> bool,
 ) -> Result<NamedUrls> {
     let peers = cx.peers() as u64;
@@ -90,7 +90,7 @@ pub(super) fn find_named(
             })?;
         } else {
             Scan::open(rows, &NAMED_COLUMNS)?.for_each(|batch| {
-                named_urls(batch, hosts, redirects, |url| {
+                named_urls(batch, hosts, url_targets, |url| {
                     named.insert(directory_hash(url));
                     of_named.extend(innermost(url));
                 })

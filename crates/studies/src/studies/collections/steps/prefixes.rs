@@ -36,7 +36,7 @@ use super::directories::{directories, directory_hash};
 use super::members::CollectionPage;
 use super::named::{NAMED_COLUMNS, NamedUrls, find_named, named_urls};
 use super::stage::CollectionStage;
-use crate::operators::scan::RedirectTargets;
+use crate::operators::scan::UrlTargets;
 use crate::records::{DocId, spread};
 use crate::state::History;
 use crate::structures::{ByKey, Hashes, Ownership};
@@ -137,8 +137,8 @@ fn role(page: &CollectionPage, least_size: u32) -> u32 {
     }
 }
 
-/// Finds the prefixes of the collections of week number `number`, whose redirects lead to
-/// `redirects`. `members` are own pages, ascending.
+/// Finds the prefixes of the collections of week number `number`. `members` are own pages,
+/// ascending, and `targets` those of own links that the table does not have.
 ///
 /// # Errors
 /// If a file cannot be read or written (names it), or a worker of this process failed.
@@ -151,7 +151,7 @@ pub fn prefixes(
     owned: &Ownership,
     pages: &Arc<ClusteredPages>,
     members: &Rc<Vec<CollectionPage>>,
-    redirects: &Arc<RedirectTargets>,
+    targets: &Arc<UrlTargets>,
 ) -> Result<Prefixes> {
     let peers = cx.peers();
     let copies = members.iter().filter(|page| role(page, stage.least_size) == COPY);
@@ -175,7 +175,7 @@ pub fn prefixes(
             let member = members.binary_search_by_key(&doc, |page| page.doc);
             member.is_ok_and(|at| role(&members[at], stage.least_size) == COPY)
         };
-        let NamedUrls { count, beside_copies } = find_named(cx, &files, &hosts, redirects, is_copy)?;
+        let NamedUrls { count, beside_copies } = find_named(cx, &files, &hosts, targets, is_copy)?;
         let on_hosts = pages.hosts.iter().filter(|host| hosts.contains(host)).count() + members.len();
         all = DIRECTORIES * cx.sum((on_hosts + count) as u64)?;
         Rc::new(DirectoryPages {
@@ -184,7 +184,7 @@ pub fn prefixes(
             owned: owned.clone(),
             pages: pages.clone(),
             members: members.clone(),
-            redirects: redirects.clone(),
+            targets: targets.clone(),
             hosts,
             least_size: stage.least_size,
         })
@@ -338,7 +338,7 @@ struct DirectoryPages {
     owned: Ownership,
     pages: Arc<ClusteredPages>,
     members: Rc<Vec<CollectionPage>>,
-    redirects: Arc<RedirectTargets>,
+    targets: Arc<UrlTargets>,
     /// The hosts with copied collections, of all workers.
     hosts: Hashes,
     least_size: u32,
@@ -373,7 +373,7 @@ impl Pass {
         };
         if table == LinkRow::NAME {
             let source = self.source.clone();
-            named_urls(&batch, &source.hosts, &source.redirects, |url| self.add_named(url, deal))?;
+            named_urls(&batch, &source.hosts, &source.targets, |url| self.add_named(url, deal))?;
             if self.sums.len() >= SUMS {
                 self.flush(deal);
             }
