@@ -446,3 +446,23 @@ fn later_captures_of_a_deleted_page_are_deleted() {
     crawls.add(&records, &[]);
     assert_eq!((crawls.titles(), crawls.missing()["/c"].as_str()), (map(&[("/d", "b2")]), NOT_KNOWN));
 }
+
+/// A page of a revisit is read again from the file of an earlier week.
+#[test]
+fn a_store_of_revisits_as_a_reference_has_the_pages_that_they_name() {
+    let mut crawls = Crawls::new("");
+    let digest = "WARC-Payload-Digest: sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5";
+    let time = "2024-01-08T01:02:03Z";
+    crawls.add(&[page("/a", time, "alpha", &[digest]), page("/gone", time, "beta", &[])], &[]);
+    let time = "2024-01-15T01:02:03Z";
+    crawls.add(&[record("revisit", "/b", time, &[SAME, digest], HTML), page("/c", time, "gamma", &[])], &[]);
+    assert_eq!(crawls.titles(), map(&[("/b", "alpha"), ("/c", "gamma")]));
+    let texts = crawls.folder.path().join("texts.jsonl");
+    std::fs::write(&texts, "{\"text\":\"of no page\"}\n").unwrap();
+    let [store, input, others] =
+        [&crawls.folder.path().join("other"), &texts, &crawls.store()].map(|path| path.to_str().unwrap().to_owned());
+    run_well(&["run", "--week", DATES[0], "--store", &store, "--input", &input, "-q"]);
+    run_well(&["run", "--store", &store, "--against", &others, "-q"]);
+    let items = rows_of(&crawls.folder.path().join("other/decontamination"), "items", &["id"]);
+    assert_eq!(items.concat(), ["http://a.example/a", "http://a.example/c"]);
+}

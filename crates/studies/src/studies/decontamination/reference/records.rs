@@ -117,7 +117,8 @@ enum OpenReference {
     },
 }
 
-/// The places of the documents of a store in its input files, ascending.
+/// The places of the documents of a store in its input files, ascending, of files that were not
+/// opened yet.
 #[derive(Default)]
 struct StoreDocuments {
     of: Option<ReferenceStore>,
@@ -128,14 +129,30 @@ impl StoreDocuments {
     /// The places in a file.
     ///
     /// # Errors
-    /// If a table of the store cannot be read.
+    /// If a table of the store cannot be read; or at the first file of a store, if one before it
+    /// has documents that were not read.
     fn in_file(&mut self, of: &ReferenceStore, file: &str) -> Result<Vec<u64>> {
         if self.of.as_ref() != Some(of) {
+            self.check_all_opened()?;
             let store = Store::at(&of.store);
             self.places = places(&store.tables(&store.committed(of.week)?)?)?;
             self.of = Some(of.clone());
         }
         Ok(self.places.remove(file).unwrap_or_default())
+    }
+
+    /// Checks that each file with documents of the store was opened.
+    fn check_all_opened(&self) -> Result<()> {
+        if let (Some((file, places)), Some(of)) = (self.places.first_key_value(), &self.of) {
+            bail!(
+                "{} of week {} of the reference {} are in {file}, which is no input of that week that is at hand: put the input \
+                 files back as they were, or name files instead of the store",
+                plural(places.len() as u64, "document"),
+                of.week,
+                of.store.display()
+            );
+        }
+        Ok(())
     }
 }
 
@@ -206,10 +223,11 @@ impl<'a> ReferenceRecords<'a> {
     ///
     /// # Errors
     /// If a file cannot be read, or not all of it, has no good record or none of the columns; or,
-    /// at the end, if no file has one of them.
+    /// at the end, if no file has one of them, or a store has documents elsewhere.
     pub fn next(&mut self) -> Result<Option<NextRecord>> {
         loop {
             let Some(file) = self.files.get(self.file) else {
+                self.of_store.check_all_opened()?;
                 self.check_columns()?;
                 return Ok(None);
             };
