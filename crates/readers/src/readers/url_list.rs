@@ -75,7 +75,7 @@ pub fn each_listed_url(file: &UrlFile, mut take: impl FnMut(&str, Listed) -> Res
     let name = &file.name;
     let failed = || cannot("read", name);
     let mut lines = LineReader::new(source(name, file.bytes, &file.place)?, LONGEST).with_context(failed)?;
-    let (mut counts, mut fields) = (ListLines::default(), None);
+    let (mut counts, mut fields, mut is_first) = (ListLines::default(), None, true);
     while let Some(step) = lines.advance().with_context(failed)? {
         match step {
             LineStep::Line(_) => {}
@@ -87,7 +87,12 @@ pub fn each_listed_url(file: &UrlFile, mut take: impl FnMut(&str, Listed) -> Res
                 bail!("the list {name} cannot be read from byte {offset} on: {reason}. Restore the file")
             }
         }
-        let line = lines.line();
+        // A file may begin with a byte order mark.
+        let line = match lines.line().strip_prefix(b"\xef\xbb\xbf") {
+            Some(line) if is_first => line,
+            _ => lines.line(),
+        };
+        is_first = false;
         if let Some(header) = header(line) {
             let named =
                 header.with_context(|| format!("the header of the CDX index {name} has no field `a`, the URL"))?;
@@ -220,10 +225,12 @@ mod tests {
     #[test]
     fn urls_are_read_line_by_line() {
         let text = "http://A.example/b\r\n\n# a comment\nHTTPS://b.example\tnote\nftp://c.example/\nwords\n";
-        let (found, lines) = read_bytes(text.as_bytes()).unwrap();
-        let named = |url: &str| (url.to_owned(), Listed::Named);
-        assert_eq!(found, [named("http://a.example/b"), named("https://b.example/")]);
-        assert_eq!(lines, ListLines { urls: 2, refused: 2 });
+        for mark in ["", "\u{feff}"] {
+            let (found, lines) = read_bytes(format!("{mark}{text}").as_bytes()).unwrap();
+            let named = |url: &str| (url.to_owned(), Listed::Named);
+            assert_eq!(found, [named("http://a.example/b"), named("https://b.example/")]);
+            assert_eq!(lines, ListLines { urls: 2, refused: 2 });
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@
 mod contents;
 mod entry;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -37,10 +38,8 @@ pub fn list(wacz: Input, left_out: &mut LeftOut) -> anyhow::Result<Vec<Input>> {
     let Ok(entries) = read(path, &wacz.name)? else {
         return Ok(vec![wacz]);
     };
-    // Names are shown on terminals.
-    let shown = |name: &str| format!("{}/{}", wacz.name, name.replace(char::is_control, "\u{fffd}"));
     let input = |(entry, format): (contents::ZipEntry, Option<Format>)| {
-        let name = shown(&entry.name);
+        let name = format!("{}/{}", wacz.name, shown(&entry.name));
         let Some(format) = format else {
             left_out.add(kind_of_name(&entry.name), &name);
             return None;
@@ -102,8 +101,19 @@ fn read(path: &Path, name: &str) -> anyhow::Result<Result<Vec<FoundEntry>, &'sta
         Err(reason) => return Ok(Err(reason)),
     };
     let found: Vec<FoundEntry> = entries.into_iter().filter_map(found).collect();
-    let has_archives = found.iter().any(|(_, format)| format.is_some());
-    Ok(if has_archives { Ok(found) } else { Err("wacz: no WARC or ARC file in archive/") })
+    // What was read from two files of one name could not be told apart later.
+    let mut names = HashSet::new();
+    let mut archives = found.iter().filter(|(_, format)| format.is_some());
+    if archives.clone().next().is_none() {
+        return Ok(Err("wacz: no WARC or ARC file in archive/"));
+    }
+    let has_twice = archives.any(|(entry, _)| !names.insert(shown(&entry.name)));
+    Ok(if has_twice { Err("wacz: two WARC or ARC files have the same name") } else { Ok(found) })
+}
+
+/// The name of an entry on terminals.
+fn shown(entry: &str) -> String {
+    entry.replace(char::is_control, "\u{fffd}")
 }
 
 /// An entry, with its format if it is a WARC or ARC file where these belong.
@@ -212,6 +222,12 @@ mod tests {
             assert_eq!((inputs, left_out.as_str(), pages), (expected, "", 5), "{folder}");
         }
         // Names as programs on Windows, and `zip ./archive`, write them.
+        // Two of one name are none: documents are known by the names of files and by places.
+        for name in ["archive/d.warc.gz", "./archive/d.warc.gz", "archive\\d.warc.gz"] {
+            let (inputs, _, pages) =
+                read(&[("archive/d.warc.gz", &warc_gz), (name, &warc_gz), ("archive/c.warc", warc.as_bytes())]);
+            assert_eq!((inputs, pages), (vec!["x.wacz".to_owned()], 0), "{name}");
+        }
         for name in ["archive\\d.warc.gz", "./archive/d.warc.gz", ".\\x\\archive\\d.warc.gz"] {
             let (inputs, left_out, pages) = read(&[(name, &warc_gz)]);
             let wanted = name.replace('\\', "/");

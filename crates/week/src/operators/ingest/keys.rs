@@ -3,7 +3,7 @@
 
 use crate::readers::Page;
 use crate::records::{DocumentKey, KeyHash};
-use crate::text::urls::{CanonicalUrl, canonical};
+use crate::text::urls::{CanonicalUrl, URL_BYTES, canonical};
 
 /// The key of a page's document, and the page's canonical URL, if it has one.
 #[derive(Clone, Debug)]
@@ -42,6 +42,9 @@ impl PageKey {
     /// assert_eq!(hash(DocumentKey::Url), KeyHash::of("http://a.example/"));
     /// assert_eq!(hash(DocumentKey::Id), KeyHash::of("17"));
     /// assert_eq!(hash(DocumentKey::Row), KeyHash::of_place("x.jsonl", 40));
+    /// let page = Page { url: Some(format!("http://a.example/{}", "x".repeat(8192))), ..page };
+    /// let refused = PageKey::of(DocumentKey::Url, &page, "x.jsonl").unwrap_err();
+    /// assert_eq!(refused, "url: longer than 8,192 bytes");
     /// ```
     ///
     /// # Errors
@@ -50,6 +53,9 @@ impl PageKey {
         let url = page.url.as_deref().and_then(canonical);
         let hash = match (documents, &url, &page.id) {
             (DocumentKey::Url, Some(url), _) => KeyHash::of(url.as_str()),
+            (DocumentKey::Url, None, _) if page.url.as_ref().is_some_and(|url| url.len() > URL_BYTES) => {
+                return Err("url: longer than 8,192 bytes");
+            }
             (DocumentKey::Url, None, _) if page.url.is_some() => return Err("url: not an http or https address"),
             (DocumentKey::Url, ..) => return Err("no url"),
             (DocumentKey::Id, _, Some(id)) => KeyHash::of(id),
