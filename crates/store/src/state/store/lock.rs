@@ -55,7 +55,7 @@ impl Store {
                         let locked_at = file.metadata().and_then(|metadata| metadata.modified());
                         let locked_for = locked_at.ok().and_then(|time| time.elapsed().ok()).unwrap_or_default();
                         bail!(
-                            "another run writes to the store {} ({}, for {}): wait for it, or use another --store",
+                            "another run writes to the store {} ({}, for {}): wait for it, or end it if it is `nigh live`, or use another --store",
                             self.root.display(),
                             owner.trim(),
                             age(locked_for.as_secs() as i64)

@@ -77,7 +77,13 @@ impl std::fmt::Display for ModeChoice {
         let way = if self.way == Mode::Delta { "from what changed" } else { "from all pages" };
         match self.asked {
             Mode::Auto => {
-                write!(f, "{way}: about {:.2}% of the vectors changed; ", 100.0 * self.changed)?;
+                // In a sample: where it has no change, some others may have one.
+                let found = if self.changed > 0.0 {
+                    format!("about {:.2}% of the vectors changed", 100.0 * self.changed)
+                } else {
+                    "of a sample none of the vectors changed".to_owned()
+                };
+                write!(f, "{way}: {found}; ")?;
                 if self.way == Mode::Delta {
                     write!(f, "predicted to be {:.1} times as fast as from all pages", 1.0 / self.ratio)
                 } else {
@@ -138,6 +144,7 @@ mod tests {
                 "from all pages: about 10.00% of the vectors changed; from what changed would take 3.3 times as long"
             ]
         );
+        assert!(choice(Mode::Auto, 0.0).to_string().contains("of a sample none of the vectors changed"));
         assert!(choice(Mode::Delta, 0.5).to_string().contains("as the job says"));
     }
 
