@@ -30,7 +30,7 @@ pub const SHARDS: u32 = 64;
 /// The files of these shards, as the cluster stage reads them.
 pub fn files(dataset: &Dataset, shards: impl Iterator<Item = u32>) -> VectorFiles {
     let rows = dataset.rows();
-    let file = |shard: u32| VectorFile { range: dataset.path(shard).into(), shard, rows: rows[shard as usize] };
+    let file = |shard: u32| VectorFile::new(dataset.path(shard).into(), shard, rows[shard as usize]);
     VectorFiles::new(shards.map(file).collect(), WIDTH)
 }
 

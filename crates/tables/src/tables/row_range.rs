@@ -177,14 +177,16 @@ impl RowRange {
 
     /// Only the rows of documents that `live` has rows of: pages of an earlier week that are still
     /// there. Both have a column `doc`, which ascends. Only a [`Scan`](super::Scan) can read these,
-    /// and not by the numbers of rows.
+    /// and not by the numbers of rows: for these there is [`RowRange::with_all_rows`].
     #[must_use]
     pub fn live_in(&self, live: RowRange) -> RowRange {
         RowRange { live: Some(Box::new(live)), ..self.clone() }
     }
 
-    /// The same rows, all of which count.
-    pub(super) fn with_all_rows(&self) -> RowRange {
+    /// The same rows, all of which count: for a reader by the numbers of rows, which has to pass
+    /// over the others itself.
+    #[must_use]
+    pub fn with_all_rows(&self) -> RowRange {
         RowRange { live: None, ..self.clone() }
     }
 

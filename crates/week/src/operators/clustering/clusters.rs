@@ -312,7 +312,7 @@ mod tests {
                 writer.push(FeatureRow::new(doc, &supershingles, &[0; 4])).unwrap();
             }
             writer.finish().unwrap();
-            VectorFile { range: path.into(), shard: shard as u32, rows }
+            VectorFile::new(path.into(), shard as u32, rows)
         };
         (0..SHARDS).flat_map(|shard| (0..files_of_shard).map(move |file| write_file(shard, file))).collect()
     }

@@ -1,8 +1,8 @@
 //! Scans vectors chunk by chunk, in the order of documents.
 //!
 //! Within a file, rows ascend by document. If every document of a file precedes the documents of
-//! the next file of its shard, a chunk is the column as it lies in the file. Else the files of a
-//! shard are merged:
+//! the next file of its shard, a chunk is the column as it lies in the file, without the rows that
+//! do not count. Else the files of a shard are merged:
 //!
 //! ```text
 //! heads = min-heap of (next document, file), for the files of the shard
@@ -90,12 +90,16 @@ impl VectorChunk {
         self.vectors.words()
     }
 
-    /// Keeps the vectors of wanted documents.
-    fn retain(&mut self, is_wanted: &dyn Fn(DocId) -> bool) {
+    /// Keeps the vectors for whose numbers in the chunk `is_wanted` holds.
+    fn retain(&mut self, is_wanted: impl Fn(&VectorChunk, usize) -> bool) {
+        let wanted: Vec<usize> = (0..self.rows()).filter(|vector| is_wanted(self, *vector)).collect();
+        if wanted.len() == self.rows() {
+            return;
+        }
         let (vectors, docs, width) = (self.words(), self.docs(), self.width);
-        let wanted: Vec<usize> = (0..docs.len()).filter(|vector| is_wanted(docs[*vector])).collect();
         let words = wanted.iter().flat_map(|vector| &vectors[vector * width..(vector + 1) * width]).copied().collect();
-        let docs = wanted.iter().map(|vector| docs[*vector].to_table() as u64).collect();
+        // Without documents, if they were not read.
+        let docs = wanted.iter().filter_map(|vector| docs.get(*vector)).map(|doc| doc.to_table() as u64).collect();
         self.rows = ChunkRows::Each(wanted.iter().map(|vector| self.rows.row_of(*vector)).collect());
         (self.vectors, self.docs) = (ChunkColumn::Copied(words), ChunkColumn::Copied(docs));
     }
@@ -176,7 +180,7 @@ impl ChunkScan {
             let Some(mut chunk) = chunk else { return Ok(None) };
             chunk.check()?;
             if let Some(only) = &self.files.only {
-                chunk.retain(&*only.is_wanted);
+                chunk.retain(|chunk, vector| (only.is_wanted)(chunk.docs()[vector]));
             }
             chunk.first = self.first;
             self.first += chunk.rows() as u64;
@@ -201,14 +205,18 @@ impl ChunkScan {
             };
             let row = columns.rows_read();
             if let Some(rows) = columns.read()? {
-                return Ok(Some(VectorChunk {
+                let mut chunk = VectorChunk {
                     shard: file.shard,
                     first: 0,
                     vectors: ChunkColumn::File(rows.vectors),
                     docs: ChunkColumn::File(rows.docs),
                     rows: ChunkRows::From(VectorRow { file: self.next_file, row }),
                     width: self.files.width,
-                }));
+                };
+                if let Some(counting) = columns.counting() {
+                    chunk.retain(|_, vector| counting.has(row + vector as u64));
+                }
+                return Ok(Some(chunk));
             }
             self.columns = None;
             self.next_file += 1;

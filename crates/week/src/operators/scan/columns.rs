@@ -1,7 +1,10 @@
 //! One open file of vectors: its columns, read from the first row to the last.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 
+use super::counting::CountingRows;
 use super::vectors::{DOCS, VectorFile, VectorFiles};
 use crate::records::DocId;
 use crate::tables::{AscendingColumn, PlainColumn, WordSlice};
@@ -21,13 +24,16 @@ pub(super) struct FileColumns {
     file: VectorFile,
     vectors: PlainColumn,
     docs: Option<AscendingColumn>,
+    /// Which rows count; `None` if all do.
+    counting: Option<Arc<CountingRows>>,
     /// The words of a vector.
     width: usize,
     /// The number of rows that were read.
     rows_read: u64,
 }
 
-/// Consecutive rows of a file: vectors one after the other, and their documents if they are read.
+/// Consecutive rows of a file, those that do not count among them: vectors one after the other, and
+/// their documents if they are read.
 pub(super) struct FileRows {
     pub(super) vectors: WordSlice,
     pub(super) docs: WordSlice,
@@ -37,18 +43,27 @@ impl FileColumns {
     /// Opens a file of `files`, with its documents or without.
     ///
     /// # Errors
-    /// If the file cannot be read, or has another number of rows than expected: names the file.
+    /// If the file cannot be read, or has another number of rows that count than expected: names
+    /// the file.
     pub(super) fn open(file: &VectorFile, files: &VectorFiles, with_docs: bool) -> Result<FileColumns> {
-        let vectors = PlainColumn::open(&file.range, files.column, files.width)?;
-        let docs = if with_docs { Some(AscendingColumn::open(&file.range, DOCS)?) } else { None };
-        let (path, rows, expected) = (file.range.path().display(), vectors.rows(), file.rows);
+        let range = file.range.with_all_rows();
+        let vectors = PlainColumn::open(&range, files.column, files.width)?;
+        let docs = if with_docs { Some(AscendingColumn::open(&range, DOCS)?) } else { None };
+        let counting = file.counting()?;
+        let rows = counting.as_ref().map_or(vectors.rows(), |rows| rows.count());
+        let (path, expected) = (range.path().display(), file.rows);
         ensure!(rows == expected, "{path} has {rows} vectors, {expected} were expected");
-        Ok(FileColumns { vectors, docs, file: file.clone(), width: files.width, rows_read: 0 })
+        Ok(FileColumns { vectors, docs, counting, file: file.clone(), width: files.width, rows_read: 0 })
     }
 
     /// The file.
     pub(super) fn file(&self) -> &VectorFile {
         &self.file
+    }
+
+    /// Which rows count; `None` if all do.
+    pub(super) fn counting(&self) -> Option<&CountingRows> {
+        self.counting.as_deref()
     }
 
     /// The number of rows that were read.
@@ -58,7 +73,7 @@ impl FileColumns {
 
     /// Reads the next rows; `None` at the end of the file.
     pub(super) fn read(&mut self) -> Result<Option<FileRows>> {
-        let rows = (self.file.rows - self.rows_read).min(rows_per_chunk(self.width) as u64);
+        let rows = (self.vectors.rows() - self.rows_read).min(rows_per_chunk(self.width) as u64);
         if rows == 0 {
             return Ok(None);
         }
@@ -72,7 +87,7 @@ impl FileColumns {
     }
 }
 
-/// Reads a file with its documents, row by row.
+/// Reads the rows of a file that count, with their documents, row by row.
 pub(super) struct RowCursor {
     columns: FileColumns,
     /// The rows that were read last.
@@ -94,16 +109,19 @@ impl RowCursor {
         self.columns.file()
     }
 
-    /// The number of the next row in the file.
+    /// The number of the next row in the file; that of [`RowCursor::doc`] after a call of it.
     pub(super) fn row(&self) -> u64 {
         self.row
     }
 
-    /// The document of the next row; `None` at the end of the file.
+    /// The document of the next row that counts; `None` at the end of the file.
     pub(super) fn doc(&mut self) -> Result<Option<DocId>> {
         loop {
-            if let Some(doc) = self.rows.as_ref().and_then(|rows| rows.docs.get(self.position)) {
-                return Ok(Some(DocId::from_table(*doc as i64)));
+            while let Some(doc) = self.rows.as_ref().and_then(|rows| rows.docs.get(self.position)) {
+                if self.columns.counting().is_none_or(|rows| rows.has(self.row)) {
+                    return Ok(Some(DocId::from_table(*doc as i64)));
+                }
+                (self.position, self.row) = (self.position + 1, self.row + 1);
             }
             (self.rows, self.position) = (self.columns.read()?, 0);
             if self.rows.is_none() {

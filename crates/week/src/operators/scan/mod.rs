@@ -5,6 +5,7 @@
 //! - `vectors`: the files with the supershingles of documents, and lookups in them;
 //! - `chunks`: scans them in large chunks, in the order of documents;
 //! - `columns`: one open file of vectors;
+//! - `counting`: which rows of a file count;
 //! - `sketches`: supershingles and features, batch by batch;
 //! - `pages`: checksums of page bodies, and the list of a worker's segments;
 //! - `links`: links whose targets are known;
@@ -14,6 +15,7 @@
 
 mod chunks;
 mod columns;
+mod counting;
 mod links;
 mod pages;
 mod redirects;

@@ -4,15 +4,18 @@
 //! other columns are not read. Within a file, rows ascend by document. In a store's first week, the
 //! files of a shard (one a wave) follow each other in the order of documents. In later weeks every
 //! file has documents of earlier weeks and new ones, and the files of a shard are merged while they
-//! are read.
+//! are read. Files of earlier weeks have the vectors of pages that stayed, beside others, which do
+//! not count.
 //!
 //! `chunks` scans all vectors; this file reads the vectors of some rows or some documents.
 
 use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 use arrow_array::Int64Array;
 
+use super::counting::CountingRows;
 use super::pages::own_segments;
 use crate::kernels::memory::advise_huge_pages;
 use crate::records::{DocId, FeatureBits};
@@ -43,7 +46,7 @@ pub struct VectorFiles {
     pub width: usize,
 }
 
-/// The place of a vector: a row of one of the files.
+/// The place of a vector: a row of one of the files, counted with the rows that do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VectorRow {
     pub(super) file: usize,
@@ -57,8 +60,10 @@ pub struct VectorFile {
     pub range: RowRange,
     /// The shard.
     pub shard: u32,
-    /// The number of rows.
+    /// The number of rows that count.
     pub rows: u64,
+    /// Which rows count, once a reader has needed it; only if some do not.
+    counting: Arc<OnceLock<Arc<CountingRows>>>,
 }
 
 /// The order of documents over the files of one shard.
@@ -75,6 +80,28 @@ pub(super) enum ShardOrder {
 pub(super) struct WantedDocs {
     pub(super) is_wanted: Rc<dyn Fn(DocId) -> bool>,
     rows: u64,
+}
+
+impl VectorFile {
+    /// The rows with the vectors of a shard; `rows` of them count.
+    pub fn new(range: RowRange, shard: u32, rows: u64) -> VectorFile {
+        VectorFile { range, shard, rows, counting: Arc::default() }
+    }
+
+    /// Which rows count; `None` if all do. It is found out once for all clones.
+    pub(super) fn counting(&self) -> Result<Option<Arc<CountingRows>>> {
+        if !self.range.is_sifted() {
+            return Ok(None);
+        }
+        let counting = match self.counting.get() {
+            Some(counting) => counting,
+            None => {
+                let counting = Arc::new(CountingRows::of(&self.range)?);
+                self.counting.get_or_init(|| counting)
+            }
+        };
+        Ok(Some(counting.clone()))
+    }
 }
 
 impl VectorFiles {
@@ -98,9 +125,7 @@ impl VectorFiles {
     ) -> Result<VectorFiles> {
         let mut segments = own_segments(journal, owned);
         segments.retain(|segment| segment.features > 0);
-        let file = |segment: Segment| {
-            Ok(VectorFile { range: features(&segment)?, shard: segment.shard, rows: segment.features })
-        };
+        let file = |segment: Segment| Ok(VectorFile::new(features(&segment)?, segment.shard, segment.features));
         // The ids of new documents ascend from wave to wave; documents of earlier weeks come in any
         // wave.
         let has_earlier_docs = segments.iter().any(|segment| segment.urls < segment.documents);
@@ -154,7 +179,7 @@ impl VectorFiles {
             let rows: Vec<u64> = of_file.iter().map(|number| places[*number].row).collect();
             let file = &self.files[places[of_file[0]].file];
             let mut numbers = of_file.iter();
-            PlainColumn::open(&file.range, self.column, self.width)?.each(&rows, |value| {
+            PlainColumn::open(file.range.with_all_rows(), self.column, self.width)?.each(&rows, |value| {
                 if let Some(number) = numbers.next() {
                     words[number * self.width..][..self.width].copy_from_slice(value);
                 }
@@ -171,10 +196,12 @@ impl VectorFiles {
     pub fn find(&self, wanted: &[DocId]) -> Result<(Vec<DocId>, Vec<u64>)> {
         let words: Vec<u64> = wanted.iter().map(|doc| doc.to_table() as u64).collect();
         let mut found = Vec::new();
-        for (file, VectorFile { range, shard, .. }) in self.files.iter().enumerate() {
-            let [from, to] = [*shard, shard + 1].map(|shard| wanted.partition_point(|doc| doc.shard() < shard));
+        for (file, of) in self.files.iter().enumerate() {
+            let [from, to] = [of.shard, of.shard + 1].map(|shard| wanted.partition_point(|doc| doc.shard() < shard));
             if from < to {
-                let rows = AscendingColumn::open(range, DOCS)?.find(&words[from..to])?.into_iter();
+                let rows = AscendingColumn::open(of.range.with_all_rows(), DOCS)?.find(&words[from..to])?;
+                let counting = if rows.is_empty() { None } else { of.counting()? };
+                let rows = rows.into_iter().filter(|(_, row)| counting.as_ref().is_none_or(|rows| rows.has(*row)));
                 found.extend(rows.map(|(number, row)| (wanted[from + number], VectorRow { file, row })));
             }
         }
@@ -232,7 +259,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::records::mix;
+    use crate::records::{fold, mix};
     use crate::tables::{FeatureRow, Writer};
 
     const WIDTH: usize = 6;
@@ -251,9 +278,36 @@ mod tests {
                 let supershingles: Vec<u8> = vector(*doc).iter().flat_map(|word| word.to_le_bytes()).collect();
                 writer.push(FeatureRow::new(doc.to_table(), &supershingles, &[0; 4])).unwrap();
             }
-            VectorFile { range: path.into(), shard: docs[0].shard(), rows: writer.finish().unwrap() }
+            VectorFile::new(path.into(), docs[0].shard(), writer.finish().unwrap())
         };
         of_files.iter().enumerate().map(file).collect()
+    }
+
+    /// Writes the rows of the documents with their vectors; of those that do not count, other
+    /// vectors. Beside it is a file of the documents whose rows count.
+    fn write_sifted(folder: &Path, number: usize, docs: &[DocId], counts: impl Fn(DocId) -> bool) -> VectorFile {
+        let [path, live] = ["sifted", "live"].map(|name| folder.join(format!("{name}-{number}.parquet")));
+        let mut writer: Writer<FeatureRow> = Writer::create(&path).unwrap();
+        let mut live_docs: Writer<FeatureRow> = Writer::create(&live).unwrap();
+        let mut rows = 0;
+        for doc in docs {
+            let of = if counts(*doc) { *doc } else { DocId::new(doc.shard() + 99, doc.row()) };
+            let supershingles: Vec<u8> = vector(of).iter().flat_map(|word| word.to_le_bytes()).collect();
+            let row = FeatureRow::new(doc.to_table(), &supershingles, &[0; 4]);
+            writer.push(row.clone()).unwrap();
+            if counts(*doc) {
+                rows += 1;
+                live_docs.push(row).unwrap();
+            }
+            // A page without words has no features.
+            if doc.row() % 10 == 8 {
+                live_docs.push(FeatureRow::new(doc.to_table() + 1, &[0; 48], &[0; 4])).unwrap();
+            }
+        }
+        writer.finish().unwrap();
+        live_docs.finish().unwrap();
+        let all = RowRange::file(path).part(0..docs.len() as u64);
+        VectorFile::new(all.live_in(live.into()), docs[0].shard(), rows)
     }
 
     /// Reads all documents by chunks; checks their vectors and the numbers of the chunks.
@@ -328,6 +382,73 @@ mod tests {
         let first = chunks.next_chunk().unwrap().unwrap();
         assert!(first.docs().is_empty() && first.rows() > 1000);
         assert_eq!(first.words()[..WIDTH], vector(DocId::new(0, 0)));
+    }
+
+    /// A page that changed has a row in an old file, which does not count, and one in a newer file.
+    #[test]
+    fn rows_that_do_not_count_are_passed_over() {
+        // How many of 100 rows do not count.
+        for (seed, share) in [(1, 0), (2, 1), (3, 40), (4, 97), (5, 100)] {
+            for order in [ShardOrder::Consecutive, ShardOrder::Interleaved] {
+                let folder = tempfile::tempdir().unwrap();
+                let random = |doc: DocId, salt: u64| mix(doc.to_table() as u64 ^ (seed << 8 | salt) << 48);
+                let is_gone = |doc: DocId| random(doc, 1) % 100 < share;
+                // The file with the row of a document that counts, if it is not gone.
+                let home = |doc: DocId| match order {
+                    ShardOrder::Consecutive => doc.row() as usize / 8_000,
+                    ShardOrder::Interleaved => random(doc, 2) as usize % 3,
+                };
+                let is_in = |file: usize, doc: &DocId| {
+                    let others = if order == ShardOrder::Interleaved { share } else { 0 };
+                    doc.row() % 10 != 9 && (home(*doc) == file || random(*doc, 3 + file as u64) % 200 < others)
+                };
+                let counts = |file: usize| move |doc: DocId| home(doc) == file && !is_gone(doc);
+                let mut files = Vec::new();
+                for file in 0..3 {
+                    let of_file: Vec<DocId> = docs(0, 0..24_000).into_iter().filter(|doc| is_in(file, doc)).collect();
+                    files.push(write_sifted(folder.path(), file, &of_file, counts(file)));
+                }
+                files.extend(write(folder.path(), &[docs(0, 30_000..30_003), docs(2, 5..9)]));
+                let mut wanted: Vec<DocId> = docs(0, 0..24_000);
+                wanted.retain(|doc| doc.row() % 10 != 9 && !is_gone(*doc));
+                wanted.extend([docs(0, 30_000..30_003), docs(2, 5..9)].concat());
+                let files = VectorFiles { order, ..VectorFiles::new(files, WIDTH) };
+                assert_eq!(files.len(), wanted.len() as u64);
+                assert!(read(&files) == wanted, "seed {seed}, {order:?}");
+                let owned = Ownership::new(0, 2, &[30_003, 0, 10]);
+                assert!(files.docs(&owned).unwrap() == wanted);
+                look_up(&files, &wanted);
+                let (mut chunks, mut hashes) = (files.chunks(), files.hashes().chunks());
+                let (mut words, mut found, mut places) = (Vec::new(), Vec::new(), Vec::new());
+                while let Some(chunk) = chunks.next_chunk().unwrap() {
+                    words.extend_from_slice(chunk.words());
+                    places.extend((0..chunk.rows()).map(|vector| chunk.place(vector)));
+                }
+                while let Some(chunk) = hashes.next_chunk().unwrap() {
+                    found.extend_from_slice(chunk.words());
+                }
+                let vectors = wanted.iter().map(|doc| vector(*doc));
+                assert!(words.chunks_exact(WIDTH).eq(vectors.clone()) && words == files.vectors(&places).unwrap());
+                assert!(found.into_iter().eq(vectors.map(|words| fold(&words))), "seed {seed}, {order:?}");
+                let odd = |doc: &DocId| doc.row() % 2 == 1;
+                wanted.retain(odd);
+                let only = files.only(move |doc| odd(&doc), wanted.len() as u64);
+                assert!(read(&only) == wanted && only.docs(&owned).unwrap() == wanted);
+                look_up(&only, &wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_with_another_number_of_rows_that_count_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let docs = docs(0, (0..100).filter(|row| row % 10 != 9));
+        let file = write_sifted(folder.path(), 0, &docs, |doc| doc.row() % 3 == 0);
+        for (rows, order) in [(29, ShardOrder::Consecutive), (31, ShardOrder::Interleaved)] {
+            let files = VectorFiles { order, ..VectorFiles::new(vec![VectorFile { rows, ..file.clone() }], WIDTH) };
+            let error = files.chunks().next_chunk().err().unwrap().to_string();
+            assert!(error.contains("sifted-0.parquet has 30 vectors, "), "{error}");
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn write_week(folder: &Path, week: &WeekVectors, waves: u64) -> Vec<VectorFile> 
             writer.push(FeatureRow::new(doc.to_table(), &supershingles, &[0; 4])).unwrap();
         }
         let rows = writer.finish_if_any().unwrap();
-        files.push(VectorFile { range: path.into(), shard, rows });
+        files.push(VectorFile::new(path.into(), shard, rows));
     }
     files
 }
