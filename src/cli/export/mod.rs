@@ -65,7 +65,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
     read_store.need_records(week)?;
     let of_evidence = [EvidenceRow::NAME, FeatureRow::NAME].into_iter().filter(|_| args.near_duplicates);
     for table in [DocumentRow::NAME, ClusterRow::NAME].into_iter().chain(of_evidence) {
-        read_store.need(table, &[&format!("{}/", week.week.folder())])?;
+        read_store.need_table(week, table)?;
     }
     let whole = store.whole(week)?;
     let export = WeekExport::of(args, read_store, &manifest, (week, &whole), log)?;

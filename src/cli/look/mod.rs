@@ -119,7 +119,7 @@ impl LookArgs {
             read_store.need_records(week)?;
         }
         for table in [DocumentRow::NAME, ClusterRow::NAME].iter().chain(others) {
-            read_store.need(table, &[&format!("{}/", committed.week.folder())])?;
+            read_store.need_table(committed, table)?;
         }
         let week = LookedWeek::open(read_store.store(), manifest, committed)?;
         look(&week, &job_of_week(read_store.store(), committed)?.read)

@@ -88,6 +88,24 @@ impl ReadStore {
         self.need_own(folder.strip_prefix(self.store.root().join(OWN)).unwrap_or(&folder))
     }
 
+    /// Fetches the files of a table of a week, whose records are at hand; and those of earlier
+    /// weeks in which pages that stayed have their rows.
+    ///
+    /// # Errors
+    /// As [`ReadStore::need`]; or if the records are damaged.
+    pub fn need_table(&self, week: &CommittedWeek, table: &str) -> Result<()> {
+        if self.from.is_none() {
+            return Ok(());
+        }
+        let whole = self.store.whole(week)?;
+        let mut files = vec![format!("{}/", week.week.folder())];
+        for (earlier, kept) in &whole.kept {
+            let parts = kept.get(table).into_iter().flatten();
+            files.extend(parts.map(|part| format!("{}/{}", earlier.folder(), part.file)));
+        }
+        self.need(table, &files.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     /// Fetches the files in a folder of the store's own folder.
     ///
     /// # Errors

@@ -178,13 +178,10 @@ impl WantedRows {
 pub fn ranges_of_week(store: &ReadStore, week: &CommittedWeek, table: &str) -> Result<Vec<(Week, RowRange)>> {
     store.need_records(week)?;
     let whole = store.store().whole(week)?;
-    store.need(table, &[&format!("{}/", week.week.folder())])?;
+    store.need_table(week, table)?;
     let ranges = if whole.kept.values().any(|files| files.contains_key(table)) {
         // Rows of pages that stayed are in the files of the weeks that crawled them, beside rows of
         // other pages.
-        for earlier in whole.kept.keys() {
-            store.need(table, &[&format!("{}/", earlier.folder())])?;
-        }
         let history = History::open(store.store(), Some(week.week), Some(week.week))?;
         let tables = history.tables(0);
         let mut ranges = Vec::new();
