@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::datasets::{lines, text};
 use crate::partial::Lcg;
-use crate::program::{booleans, job, longs, run, run_well, tables, texts, week};
+use crate::program::{booleans, features, job, longs, rows_of, run, run_well, tables, texts, vectors, week};
 
 const DATES: [&str; 4] = ["2024-01-08", "2024-01-09", "2024-02-01", "2024-03-04"];
 
@@ -132,6 +132,114 @@ fn an_id_that_comes_again_is_another_document_and_deletions_hold() {
     batches.add(DATES[2], std::slice::from_ref(&third), "auto", &[]);
     assert_eq!(batches.documents(DATES[2]).len(), 69);
     assert!(!batches.documents(DATES[2]).contains_key("3"));
+}
+
+/// What a command prints as JSON, without where documents are from, and whether there was an index.
+fn found(arguments: &[&str]) -> serde_json::Value {
+    fn leave_out_places(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                ["file", "offset", "crawled", "way"].iter().for_each(|name| drop(fields.remove(*name)));
+                fields.values_mut().for_each(leave_out_places);
+            }
+            serde_json::Value::Array(values) => values.iter_mut().for_each(leave_out_places),
+            _ => {}
+        }
+    }
+    let mut value = serde_json::from_str(&run_well(&[arguments, &["--json"]].concat()).stdout).unwrap();
+    leave_out_places(&mut value);
+    value
+}
+
+/// What a store says of a week is what one says whose last week came with all documents.
+fn assert_like_whole(added: &Batches<'_>, whole: &Batches<'_>, date: &str) {
+    assert!(added.documents(date) == whole.documents(date), "{date}");
+    let [of_added, of_whole] = [added, whole].map(|batches| week(&batches.store, date));
+    assert!(features(&of_added) == features(&of_whole) && vectors(&of_added) == vectors(&of_whole), "{date}");
+    let says = |batches: &Batches<'_>| {
+        let store = batches.store.to_str().unwrap();
+        let mut said =
+            vec![found(&["why", store, "3", "28", "--week", date]), found(&["why", store, "4", "59", "--week", date])];
+        let ids = added.documents(date);
+        for id in ["2", "17", "51", "58", "64"].into_iter().filter(|id| ids.contains_key(*id)) {
+            said.push(found(&["find", store, "--url", id, "--week", date]));
+            said.push(found(&["find", store, "--url", id, "--week", date, "--all"]));
+        }
+        said
+    };
+    assert!(says(added) == says(whole), "{date}");
+}
+
+/// Of texts without links and chunks, too: features are most of what is known of these.
+#[test]
+fn features_of_documents_that_stay_are_not_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let shape = "features = 84\nsupershingles = 6\nagreements = 2\n";
+    let [exact, estimate] =
+        ["exact", "estimate"].map(|verify| format!("{shape}verify = \"{verify}\"\n[cluster.keep]\nchunks = false\n"));
+    let first: Vec<(usize, String)> = (0..60).map(record).collect();
+    // Ten documents come again with another text, and ten are new; then five and five.
+    let second: Vec<(usize, String)> = (50..60).map(|n| (n, text(n + 3, 25))).chain((60..70).map(record)).collect();
+    let third: Vec<(usize, String)> = (48..53).map(|n| (n, text(n + 9, 25))).chain((70..75).map(record)).collect();
+    let mut state: Vec<(usize, String)> = Vec::new();
+    let batches = [first, second, third];
+    let files = batches.each_ref().map(|records| file(folder.path(), &format!("b{}.jsonl", records.len()), records));
+    let all = [0, 1, 2].map(|batch| {
+        state.retain(|(id, _)| batches[batch].iter().all(|(other, _)| id != other));
+        state.extend(batches[batch].iter().cloned());
+        file(folder.path(), &format!("all{batch}.jsonl"), &state)
+    });
+    let store = |name| Batches::new(folder.path(), name, &exact);
+    let [by_delta, in_full, whole] = ["delta", "full", "whole"].map(store);
+    // The documents of a batch, and those with features in its own files.
+    let own_docs = |batches: &Batches<'_>, date: &str| {
+        let of = week(&batches.store, date);
+        let crawled = rows_of(&of, "documents", &["doc", "crawled"]).into_iter().filter(|row| row[1] == date);
+        let crawled: BTreeSet<i64> = crawled.map(|row| row[0].parse().unwrap()).collect();
+        let with_features: BTreeSet<i64> = longs(&of, "features", "doc").into_iter().collect();
+        (crawled, with_features)
+    };
+    for (batch, date) in DATES.iter().enumerate().take(3) {
+        let method = if batch == 2 { &estimate } else { &exact };
+        Batches::new(folder.path(), "delta", method).add(date, &files[batch..=batch], "delta", &["--workers", "1"]);
+        Batches::new(folder.path(), "full", method).add(
+            date,
+            &files[batch..=batch],
+            "full",
+            &["--processes", "2", "--workers", "2"],
+        );
+        Batches::new(folder.path(), "whole", method).add(date, &all[batch..=batch], "full", &[]);
+        assert!(tables(&week(&by_delta.store, date)) == tables(&week(&in_full.store, date)), "{date}");
+        let (crawled, with_features) = own_docs(&by_delta, date);
+        assert_eq!(crawled, with_features, "{date}");
+        assert_eq!(crawled.len(), [60, 20, 10][batch]);
+        assert!(longs(&week(&by_delta.store, date), "links", "doc").is_empty());
+        for store in [&by_delta, &in_full] {
+            assert_like_whole(store, &whole, date);
+        }
+        if batch == 1 {
+            // The last week is made again, from features; then the index is.
+            for store in [&by_delta, &in_full, &whole].map(|batches| batches.store.to_str().unwrap()) {
+                run_well(&["verify", store, "--by", "estimate"]);
+            }
+            assert_eq!(own_docs(&by_delta, date), (crawled, with_features));
+            assert_like_whole(&by_delta, &whole, date);
+            run_well(&["index", by_delta.store.to_str().unwrap()]);
+            assert_like_whole(&by_delta, &whole, date);
+        }
+    }
+    // The files of the weeks before stay as long as they are needed.
+    for batches in [&by_delta, &whole] {
+        run_well(&["vacuum", "--store", batches.store.to_str().unwrap(), "--keep", "1"]);
+    }
+    let needed =
+        |batches: &Batches<'_>, date: &str| batches.store.join("features").join(format!("week={date}")).exists();
+    assert_eq!(DATES[..3].iter().map(|date| needed(&by_delta, date)).collect::<Vec<_>>(), [true; 3]);
+    assert_eq!(DATES[..3].iter().map(|date| needed(&whole, date)).collect::<Vec<_>>(), [false, false, true]);
+    assert_eq!(
+        found(&["find", by_delta.store.to_str().unwrap(), "--url", "2", "--all"]),
+        found(&["find", whole.store.to_str().unwrap(), "--url", "2", "--all"])
+    );
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use nigh::state::Store;
-use nigh::tables::{RowRange, Scan};
+use nigh::state::{Piece, Store, TablePart};
+use nigh::tables::{FeatureRow, RowRange, Scan, Writer};
 
 use crate::program::{
     copy_folder, has_week, job, kill_at_moments, longs, records, rows_of, run_well, tables, texts, value_text, week,
@@ -113,12 +113,12 @@ impl CrawledStore<'_> {
         rows
     }
 
-    /// Checks that links and chunks are found as a user finds them: by the documents of the week,
-    /// and the week that these are stored in.
+    /// Checks that features, links and chunks are found as a user finds them: by the documents of
+    /// the week, and the week that these are stored in.
     fn check_joined(&self, date: &str) {
         let stored = rows_of(&week(&self.store(), date), "documents", &["doc", "stored"]);
         let stored: BTreeMap<String, String> = stored.into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
-        for (table, column) in [("links", "target_url"), ("chunks", "characters")] {
+        for (table, column) in [("features", "vector"), ("links", "target_url"), ("chunks", "characters")] {
             let weeks: BTreeSet<&String> = stored.values().collect();
             let of_week = |date: &&String| {
                 let rows = rows_of(&week(&self.store(), date), table, &["doc", column]).into_iter();
@@ -276,7 +276,7 @@ fn old_weeks_removed(partial: &CrawledStore<'_>) -> usize {
         let is_needed = origins.contains(*date);
         assert_eq!(
             [has("clusters"), has("features"), has("links"), has("chunks")],
-            [false, false, is_needed, is_needed]
+            [false, is_needed, is_needed, is_needed]
         );
     }
     let none = BTreeMap::new();
@@ -304,7 +304,7 @@ fn studies_and_deletions(partial: &CrawledStore<'_>, full: &CrawledStore<'_>) {
         run_well(&["run", &format!("jobs/{name}.toml"), "-q", "--store", crawled.store().to_str().unwrap()]);
         tables(&crawled.store().join(name))
     };
-    for name in ["overlap", "evolution"] {
+    for name in ["overlap", "evolution", "mirrors", "mirrors-by-url"] {
         assert!(study(name, partial) == study(name, full), "{name}");
     }
     // Pages to which others have links, one of them crawled in the first week only.
@@ -321,6 +321,106 @@ fn studies_and_deletions(partial: &CrawledStore<'_>, full: &CrawledStore<'_>) {
     for (table, rows) in &wanted {
         assert!(found[table] == *rows, "after a deletion: {table}");
     }
+}
+
+/// Makes the last week of a store one of an older version: those have the features of all pages in
+/// files of their own.
+fn with_whole_features(store: &Path) {
+    let state = Store::at(store);
+    let committed = state.manifest().unwrap().unwrap().weeks.pop().unwrap();
+    let (mut whole, tables) = (state.whole(&committed).unwrap(), state.tables(&committed).unwrap());
+    let folder = store.join("features").join(committed.week.folder());
+    for (number, segment) in whole.journal.segments.iter_mut().enumerate() {
+        if segment.features == 0 || tables.find("features", &segment.file()).is_some() {
+            continue;
+        }
+        let file = format!("nigh-{:05}-{:05}.parquet", committed.commit, 50_000 + number);
+        let mut writer: Writer<FeatureRow<'_>> = Writer::create(&folder.join(&file)).unwrap();
+        let rows = tables.of_segment("features", segment).unwrap();
+        let scan = Scan::open(rows, &["doc", "vector", "supershingles", "features"]).unwrap();
+        scan.for_each(|batch| writer.push_rows(batch)).unwrap();
+        let pieces = vec![Piece(segment.file(), writer.finish().unwrap())];
+        let bytes = folder.join(&file).metadata().unwrap().len();
+        whole.files.get_mut("features").unwrap().push(TablePart { file, bytes, pieces });
+        if segment.links + segment.chunks == 0 {
+            segment.origin = None;
+        }
+    }
+    whole.kept.values_mut().for_each(|files| drop(files.remove("features")));
+    whole.write(&state.records(&committed).join("week.json")).unwrap();
+}
+
+/// The pages of every `step`th number, in a version.
+fn every(step: usize, version: usize) -> BTreeMap<usize, usize> {
+    (0..PAGES).step_by(step).map(|page| (page, version)).collect()
+}
+
+#[test]
+fn weeks_of_older_versions_with_all_features_go_on() {
+    let texts = "[cluster]\n[cluster.read]\nmax-links = 0\n[cluster.read.columns]\nhtml = \"html\"\ntext = \"text\"\n\
+        [cluster.method]\nshards = 4\n[cluster.keep]\nchunks = false\n";
+    for (job, is_copied) in [(JOB, true), (texts, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let [old, new] = ["old", "new"].map(|name| CrawledStore { folder: folder.path(), name, input: "parts", job });
+        let none = BTreeSet::new();
+        let features = |of: &CrawledStore<'_>, date: &str| longs(&week(&of.store(), date), "features", "doc").len();
+        for (number, (step, date)) in [1, 9, 7, 8].into_iter().zip(DATES).enumerate() {
+            let flags: &[&str] = if number == 0 { &[] } else { &["--absent", "keep"] };
+            for store in [&old, &new] {
+                store.crawl(date, &every(step, number), &none, flags);
+            }
+            if number == 1 {
+                with_whole_features(&old.store());
+                assert_eq!(features(&old, date), PAGES);
+            }
+            assert!(old.facts(date) == new.facts(date), "{date}");
+            [&old, &new].iter().for_each(|store| store.check_joined(date));
+            if number == 2 {
+                assert_eq!(features(&old, date) > PAGES / 2, is_copied);
+                assert!(features(&new, date) < PAGES / 2);
+            }
+        }
+        let (last, some) = (DATES[3], url(3));
+        for store in [&old, &new] {
+            run_well(&["delete", "--store", store.store().to_str().unwrap(), "--url", &some]);
+        }
+        assert!(old.facts(last) == new.facts(last) && !has(&old.facts(last), 3));
+        old.check_joined(last);
+        for store in [&old, &new] {
+            run_well(&["vacuum", "--store", store.store().to_str().unwrap(), "--before", last]);
+        }
+        assert!(old.facts(last) == new.facts(last));
+    }
+}
+
+/// The week after had no chunks of pages that stayed.
+#[test]
+fn chunks_that_are_made_later_stay_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = format!("{JOB}[cluster.keep]\nchunks = false\n");
+    let crawled = CrawledStore { folder: folder.path(), name: "store", input: "parts", job: &job };
+    let none = BTreeSet::new();
+    crawled.crawl(DATES[0], &every(1, 0), &none, &[]);
+    crawled.crawl(DATES[1], &every(9, 1), &none, &["--absent", "keep"]);
+    let store = crawled.store();
+    let store = store.to_str().unwrap();
+    let inputs = [0, 1].map(|number| folder.path().join(format!("parts-{}/pages.jsonl", DATES[number])));
+    let inputs = inputs.each_ref().map(|path| path.to_str().unwrap());
+    let arguments = ["run", "jobs/chunks.toml", "-q", "--store", store, "--week", DATES[1], "--input"];
+    run_well(&[&arguments[..], &inputs].concat());
+    let chunks = |date: &str| crawled.rows(date, "chunks", &["doc", "text", "characters"]);
+    let mut wanted = chunks(DATES[1]);
+    assert_eq!(wanted.len(), PAGES);
+    for (date, step) in [(DATES[2], 7), (DATES[3], 8)] {
+        crawled.crawl(date, &every(step, 2), &none, &["--absent", "keep"]);
+        let crawled_now = rows_of(&week(&crawled.store(), date), "documents", &["doc", "crawled"]).into_iter();
+        let crawled_now: BTreeSet<String> =
+            crawled_now.filter(|row| row[1] == date).map(|row| row[0].clone()).collect();
+        wanted.retain(|row| !crawled_now.contains(&row[0]));
+        assert!(wanted.len() > PAGES / 2 && chunks(date) == wanted, "{date}");
+    }
+    run_well(&["delete", "--store", store, "--url", &url(3)]);
+    assert_eq!(chunks(DATES[3]).len(), wanted.len() - 1);
 }
 
 fn has(facts: &BTreeMap<&'static str, Vec<Vec<String>>>, page: usize) -> bool {

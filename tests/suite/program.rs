@@ -334,15 +334,28 @@ pub fn each<A: Array + 'static>(week: &Path, table: &str, column: &str, mut take
 /// Every page's supershingles, by id.
 pub fn vectors(week: &Path) -> BTreeMap<i64, Vec<u64>> {
     let words = |bytes: Vec<u8>| bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    let vectors = bytes(week, "features", "supershingles").into_iter().map(words);
-    longs(week, "features", "doc").into_iter().zip(vectors).collect()
+    of_features(week, "supershingles").into_iter().map(|(doc, bytes)| (doc, words(bytes))).collect()
 }
 
 /// Every page's features, by id.
 pub fn features(week: &Path) -> BTreeMap<i64, Vec<u16>> {
     let words = |bytes: Vec<u8>| bytes.as_chunks::<2>().0.iter().map(|word| u16::from_le_bytes(*word)).collect();
-    let features = bytes(week, "features", "features").into_iter().map(words);
-    longs(week, "features", "doc").into_iter().zip(features).collect()
+    of_features(week, "features").into_iter().map(|(doc, bytes)| (doc, words(bytes))).collect()
+}
+
+/// A column of bytes of `features` of the pages of a week, by id: as a user finds it, in the week
+/// that `documents.stored` names.
+pub fn of_features(of: &Path, column: &str) -> BTreeMap<i64, Vec<u8>> {
+    let stored = rows_of(of, "documents", &["doc", "stored"]);
+    let stored: BTreeMap<i64, String> =
+        stored.into_iter().map(|row| (row[0].parse().unwrap(), row[1].clone())).collect();
+    let mut all = BTreeMap::new();
+    for date in stored.values().collect::<BTreeSet<_>>() {
+        let of = week(of.parent().unwrap(), date);
+        let rows = longs(&of, "features", "doc").into_iter().zip(bytes(&of, "features", column));
+        all.extend(rows.filter(|(doc, _)| stored.get(doc) == Some(date)));
+    }
+    all
 }
 
 /// The root of every page at a level, by id.

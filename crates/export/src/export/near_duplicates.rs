@@ -191,8 +191,10 @@ impl Similar {
                 Ok(())
             },
         )?;
-        let Some(rows) = tables.find(FeatureRow::NAME, &file) else { return Ok(similar) };
-        Scan::open(rows, &["doc", "features"])?.for_each(|batch| {
+        if segment.features == 0 {
+            return Ok(similar);
+        }
+        Scan::open(tables.of_segment(FeatureRow::NAME, segment)?, &["doc", "features"])?.for_each(|batch| {
             let (docs, features): (&Int64Array, &FixedSizeBinaryArray) =
                 (field(batch, "doc")?, field(batch, "features")?);
             for row in (0..batch.num_rows()).filter(|row| similar.exact.contains_key(&docs.value(*row))) {

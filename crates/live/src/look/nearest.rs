@@ -175,7 +175,7 @@ fn by_supershingles(week: &LookedWeek<'_>, query: &Query) -> Result<Vec<DocId>> 
 /// The `top` documents with the most equal features, and how many were compared.
 fn by_features(week: &LookedWeek<'_>, query: &Query, top: usize) -> Result<(u64, Vec<DocId>)> {
     let (mut compared, mut best) = (0, BTreeSet::new());
-    let mut sketches = week.whole_sketches();
+    let mut sketches = week.whole_sketches()?;
     while let Some(batch) = sketches.batch()? {
         for (doc, features) in batch.docs.iter().zip(batch.features.chunks_exact(week.method.features)) {
             let equal = equal_features(features, &query.sketch.features);

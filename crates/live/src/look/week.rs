@@ -294,21 +294,31 @@ impl<'a> LookedWeek<'a> {
     pub(super) fn sketches_of_any(&self, docs: &[DocId]) -> Result<Sketches> {
         let files = self.vectors()?;
         let (found, supershingles) = files.find(docs)?;
-        let (with_features, features) = read_features(&found, self.method.features, &files, || self.whole_sketches())?;
+        let rows = self.sketch_rows()?;
+        let whole = || Vectors::of_rows(rows.iter().cloned());
+        let (with_features, features) = read_features(&found, self.method.features, &files, whole)?;
         ensure!(found == with_features, "the table features lacks documents of the week");
         Ok(Sketches { docs: found, supershingles, features })
     }
 
     /// The supershingles of all pages.
     pub(super) fn vectors(&self) -> Result<VectorFiles> {
-        let rows = |segment: &Segment| self.tables.rows(FeatureRow::NAME, &segment.file());
+        let rows = |segment: &Segment| self.tables.of_segment(FeatureRow::NAME, segment);
         VectorFiles::of_week(&self.whole.journal, &self.owned(), self.method.supershingles, rows)
     }
 
     /// All sketches, for one pass.
-    pub(crate) fn whole_sketches(&self) -> Vectors {
+    ///
+    /// # Errors
+    /// If the week lacks some: the store is damaged.
+    pub(crate) fn whole_sketches(&self) -> Result<Vectors> {
+        Ok(Vectors::of_rows(self.sketch_rows()?.into_iter()))
+    }
+
+    /// The rows of the table of features, segment by segment.
+    fn sketch_rows(&self) -> Result<Vec<RowRange>> {
         let segments = self.segments(|segment| segment.features > 0);
-        Vectors::of_rows(segments.filter_map(|segment| self.tables.find(FeatureRow::NAME, &segment.file())))
+        segments.map(|segment| self.tables.of_segment(FeatureRow::NAME, segment)).collect()
     }
 
     /// The postings of the week; `None` if the store has none of it.

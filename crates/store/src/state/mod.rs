@@ -37,9 +37,9 @@
 //! that a process of an earlier generation cannot write there.
 //!
 //! The row of a URL in `urls` stays in the week that first saw the URL, and those of a page in
-//! `links` and `chunks` in the week that crawled it. Rows once written are not written again, with
-//! one exception: a deletion writes `urls` again without the rows of deleted URLs. If a store gets
-//! more shards, all of its weeks are made again, since an id has its shard.
+//! `features`, `links` and `chunks` in the week that crawled it. Rows once written are not written
+//! again, with one exception: a deletion writes `urls` again without the rows of deleted URLs. If a
+//! store gets more shards, all of its weeks are made again, since an id has its shard.
 //!
 //! ```
 //! use nigh_store::state::Store;

@@ -77,8 +77,8 @@ pub struct DocumentRow<'a> {
     /// The week whose crawl has the page: an earlier one, of a page that stays though it was not
     /// crawled.
     pub crawled: Week,
-    /// The week under which `links` and `chunks` have its rows: an earlier one only of a page that
-    /// stays.
+    /// The week under which `features`, `links` and `chunks` have its rows: an earlier one only of
+    /// a page that stays.
     pub stored: Week,
     /// The charset label of the answer, lower case.
     pub charset: Option<&'a str>,
@@ -97,7 +97,8 @@ pub struct DocumentRow<'a> {
 }
 
 impl DocumentRow<'_> {
-    /// The same rows, of pages whose rows of `links` and `chunks` are stored in this week.
+    /// The same rows, of pages whose rows of `features`, `links` and `chunks` are stored in this
+    /// week.
     ///
     /// # Errors
     /// If the batch has not the columns of the table.

@@ -316,7 +316,7 @@ fn similarities(
     let again = files_again(cx, week, polynomials, places, IfMissing::LeaveOut)?;
     let in_flight = &mut cx.with(plan.worker_memory / 4, &week.unfinished.spill());
     let exact = compare_pairs(in_flight, pairs, again)?;
-    let files = week.vector_files(plan.method.supershingles)?;
+    let files = week.vector_files()?;
     let (docs, values) = read_features(&own, plan.method.features, &files, week.vectors()?)?;
     let values = values.chunks_exact(plan.method.features).map(<[FeatureBits]>::to_vec);
     let to_first = docs.into_iter().zip(values).map(|row| (0, row)).collect();
@@ -674,7 +674,7 @@ fn sampled_clusters(
 /// the number of all pages with words; the same at every worker.
 fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<(Vec<Probe>, u64)> {
     let (plan, owned) = (week.plan, week.owned);
-    let files = week.vector_files(plan.method.supershingles)?;
+    let files = week.vector_files()?;
     let most = (week.journal.counts.documents / PAGES_ONE_IN).clamp(PAGES[0], PAGES[1]);
     let hash = |doc: DocId| sample_hash(plan.method.seed, 3, doc);
     let mut sample = Sample::new(most as usize);

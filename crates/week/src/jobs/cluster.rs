@@ -17,6 +17,7 @@
 //! everything after the waves again. The tables do not depend on workers, processes, or the order
 //! in which inputs are named.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ use super::resharding::reshard;
 use super::roots::{WeekRoots, roots};
 use super::tables::{canonical, cluster_ids, cluster_map, evidence, since, split_off, statistics};
 use super::verification::verify;
-use super::week::IngestedWeek;
+use super::week::{BaseWeek, IngestedWeek};
 use crate::features::{Fingerprinter, VectorKeys};
 use crate::kernels;
 use crate::kernels::memory::return_freed;
@@ -88,8 +89,16 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
 
     // Clusters.
     let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&journal));
-    let week = IngestedWeek { plan, journal: &journal, unfinished: &unfinished, owned: &owned, worker: cx.index() };
-    let base = week.base()?;
+    let base = BaseWeek::of(plan)?;
+    let week = IngestedWeek {
+        plan,
+        journal: &journal,
+        unfinished: &unfinished,
+        owned: &owned,
+        worker: cx.index(),
+        base: base.as_ref(),
+        vector_files: OnceCell::new(),
+    };
     let keys = Rc::new(VectorKeys::new(&plan.method, &polynomials));
     let mut roots = roots(cx, &week, &keys, base.as_ref())?;
     verify(cx, &week, base.as_ref(), &polynomials, &mut roots)?;
@@ -140,7 +149,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
         urls: plan.new_urls(&journal),
         named: assigned_ids(plan, &new_ids),
     };
-    let base = week.base_committed().map(|base| store.whole(base)).transpose()?;
+    let base = BaseWeek::committed(plan).map(|base| store.whole(base)).transpose()?;
     let kept = base.map(|base| base.kept_for(&journal.segments)).unwrap_or_default();
     let whole =
         WholeWeek { committed, method: plan.method.clone(), journal, files, kept, folders: plan.folders.clone() };

@@ -30,8 +30,8 @@ use crate::state::{
 };
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
-    CaptureRow, DeletedRow, DocumentRow, HostFailureRow, LinkRow, MissingRow, RedirectRow, RejectRow, RowRange, Scan,
-    Table, ValueRow, Writer, copy_rows, copy_rows_edited, field,
+    CaptureRow, ChunkRow, DeletedRow, DocumentRow, FeatureRow, HostFailureRow, LinkRow, MissingRow, RedirectRow,
+    RejectRow, RowRange, Scan, Table, ValueRow, Writer, copy_rows, copy_rows_edited, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::Stage;
@@ -258,7 +258,6 @@ impl FilteredWeek<'_> {
                 Ok(())
             })?;
         }
-        let features = if segment.features > 0 { self.by_doc(segment, &mut to.features)? } else { 0 };
         let urls = if segment.urls > 0 { self.by_doc(segment, &mut to.urls)? } else { 0 };
         if self.tables.find(ValueRow::NAME, &segment.file()).is_some() {
             self.by_doc(segment, &mut to.values)?;
@@ -267,16 +266,26 @@ impl FilteredWeek<'_> {
             // Of revisits that are not known a week has the URLs only.
             to.documents.end_any_piece(&segment.file())?;
         }
-        if origin.is_some() && !is_written {
-            return Ok(Segment { features, urls, ..segment });
+        let is_own = |table: &str| self.tables.find(table, &segment.file()).is_some();
+        let stay = origin.is_some() && !is_written;
+        // Of rows that stay nothing is deleted. The week may have some tables of its own.
+        let features = match segment.features {
+            features if features == 0 || stay && !is_own(FeatureRow::NAME) => features,
+            _ => self.by_doc(segment, &mut to.features)?,
+        };
+        let chunks = match segment.chunks {
+            chunks if chunks == 0 || stay && !is_own(ChunkRow::NAME) => chunks,
+            _ => self.by_doc(segment, &mut to.chunks)?,
+        };
+        if stay {
+            return Ok(Segment { features, chunks, urls, ..segment });
         }
         let links = if segment.links > 0 { self.links(segment, &mut to.links)? } else { 0 };
-        let chunks = if segment.chunks > 0 { self.by_doc(segment, &mut to.chunks)? } else { 0 };
         Ok(Segment { wave, shard, documents, urls, features, links, chunks, origin: None })
     }
 
-    /// Copies the remaining `documents` of a segment whose links and chunks are written in this
-    /// week.
+    /// Copies the remaining `documents` of a segment whose features, links and chunks are written
+    /// in this week.
     fn stored_here(&self, segment: Segment, to: &mut BundleWriter<DocumentRow<'static>>) -> Result<u64> {
         copy_rows_edited(
             self.tables.of_segment(DocumentRow::NAME, &segment)?,

@@ -36,7 +36,7 @@ pub fn index(cx: &mut Context, plan: &IndexPlan) -> Result<PostingRuns> {
     let rows = weeks.urls(whole.method.shards);
     let owned = Ownership::new(cx.index(), cx.peers(), &rows);
     let tables = whole.tables(store.root());
-    let of_segment = |segment: &Segment| tables.rows(FeatureRow::NAME, &segment.file());
+    let of_segment = |segment: &Segment| tables.of_segment(FeatureRow::NAME, segment);
     let files = VectorFiles::of_week(&whole.journal, &owned, whole.method.supershingles, of_segment)?;
     let unfinished = store.unfinished(week.week);
     let next = NextRun { made: unfinished.postings(), name: run_folder(week.week, &whole.journal.key.hash) };

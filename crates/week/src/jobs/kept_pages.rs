@@ -4,17 +4,17 @@
 //!
 //! ```text
 //! segments of the week before ─▶ without the documents that the crawl has, or says are gone ─▶ further segments of the week
-//! documents, features, values ─▶ the rows that stay are written again
-//! links, chunks               ─▶ they stay in the files of the week that crawled the page, beside those of pages that do not stay
+//! documents, values       ─▶ the rows that stay are written again
+//! features, links, chunks ─▶ they stay in the files of the week that crawled the page, beside those of pages that do not stay
 //! ```
 //!
-//! Links and chunks are most of what is known of a page. Where half of a segment or more has gone,
-//! they are written again, too: so files of earlier weeks have at most twice the rows that count,
-//! and no week leaves files behind for a few pages alone. Everything after the segments is as for a
-//! week whose crawl had these pages.
+//! Features, links and chunks are most of what is known of a page. Where half of a segment or more
+//! has gone, they are written again, too: so files of earlier weeks have at most twice the rows
+//! that count, and no week leaves files behind for a few pages alone. Everything after the segments
+//! is as for a week whose crawl had these pages.
 //!
-//! Cost: the rows of `documents` and `features` of segments from which something goes, and a column
-//! of the links of all.
+//! Cost: the rows of `documents`, and column `doc` of the others of segments from which something
+//! goes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,8 +36,7 @@ use crate::state::{
 };
 use crate::structures::Ownership;
 use crate::tables::{
-    ChunkRow, DocumentRow, FoundLinkRow, LinkRow, PieceScan, RowRange, Scan, Table, ValueRow, copy_rows,
-    copy_rows_edited, field,
+    DocumentRow, FoundLinkRow, LinkRow, PieceScan, RowRange, Scan, Table, ValueRow, copy_rows, copy_rows_edited, field,
 };
 use crate::watch::Stage;
 
@@ -60,8 +59,9 @@ pub(crate) fn keep_pages(
     let store = plan.open_store();
     let before = plan.earlier.last().map(|before| Ok::<_, anyhow::Error>((before.week, store.whole(before)?)));
     let before = before.transpose()?;
-    let before =
-        before.as_ref().map(|(week, whole)| (*week, own_segments(&whole.journal, &owned), whole.tables(store.root())));
+    let before = before.as_ref().map(|(week, whole)| {
+        (*week, whole.journal.waves, own_segments(&whole.journal, &owned), whole.tables(store.root()))
+    });
     let UncrawledPages { mut stays, revisits } = UncrawledPages::read(plan, unfinished, &journal, &owned)?;
     let has_revisits = cx.any(!revisits.is_empty())?;
     let weeks = if has_revisits { SearchedWeek::all(plan, unfinished, &journal, &owned)? } else { Vec::new() };
@@ -70,15 +70,15 @@ pub(crate) fn keep_pages(
     let mut of_revisits = RevisitCounts::default();
     let mut to_write = Vec::new();
     if has_revisits {
-        let of_before = before.as_ref().map(|(_, old, tables)| (old, tables));
+        let of_before = before.as_ref().map(|(_, _, old, tables)| (old, tables));
         let revisits = stays_by_digest(&finding, of_before, revisits, &mut stays, &mut of_revisits)?;
         let found = finding.find(cx, &revisits.concat())?;
         to_write = resolved(&finding, revisits, found, &mut stays, &mut of_revisits)?;
     }
     let (mut segments, mut kept_pages) = (Vec::new(), KeptTotals::new(plan.method.words));
-    if let Some((week, old, tables)) = &before {
+    if let Some((week, waves, old, tables)) = &before {
         let (new, first_wave) = (plan.week, journal.waves + 1);
-        let kept = KeptPages { tables, week: *week, new, owned: &owned, stays, first_wave };
+        let kept = KeptPages { tables, week: *week, waves: *waves, new, owned: &owned, stays, first_wave };
         segments = kept.segments(old, (unfinished, cx.index()), &mut kept_pages)?;
     }
     if has_revisits {
@@ -136,7 +136,9 @@ pub(super) fn keep_again(
     let store = plan.open_store();
     let whole = store.whole(before)?;
     let (old, tables) = (own_segments(&whole.journal, owned), whole.tables(store.root()));
-    let kept = KeptPages { tables: &tables, week: before.week, new: plan.week, owned, stays, first_wave: waves + 1 };
+    let (new, of_before) = (plan.week, whole.journal.waves);
+    let kept =
+        KeptPages { tables: &tables, week: before.week, waves: of_before, new, owned, stays, first_wave: waves + 1 };
     kept.segments(&old, (unfinished, worker), &mut KeptTotals::new(plan.method.words))
 }
 
@@ -313,11 +315,21 @@ impl KeptTotals {
     }
 }
 
+/// The rows of a table of a segment that stay.
+#[derive(Clone, Copy, Default)]
+struct StayingRows {
+    count: u64,
+    /// Whether there are some, in the files of the week that crawled the pages.
+    are_there: bool,
+}
+
 /// The week before, whose pages stay unless they were crawled.
 struct KeptPages<'a> {
     tables: &'a WeekTables,
     /// Its date.
     week: Week,
+    /// The waves of its crawl: its segments after these are of pages that stayed in it.
+    waves: usize,
     /// The date of the week that is made.
     new: Week,
     owned: &'a Ownership,
@@ -364,32 +376,65 @@ impl KeptPages<'_> {
         let kept = Segment { wave: self.first_wave + segment.wave, urls: 0, ..segment };
         let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
         let documents = totals.add(rows.clone(), |doc| self.stays(doc))?;
-        let features = if segment.features > 0 { self.by_doc(segment, kept, &mut to.features)? } else { 0 };
-        let kept = Segment { documents, features, ..kept };
+        let kept = Segment { documents, ..kept };
         if self.tables.find(ValueRow::NAME, &segment.file()).is_some() {
             self.by_doc(segment, kept, &mut to.values)?;
         }
         let own = SegmentOrigin { week: self.week, wave: segment.wave, documents: segment.documents };
         let origin = segment.origin.unwrap_or(own);
-        if 2 * documents > origin.documents {
-            self.by_doc(segment, kept, &mut to.documents)?;
-            let links = if segment.links > 0 { self.count(LinkRow::NAME, segment)? } else { 0 };
-            let chunks = match segment.chunks {
-                0 => 0,
-                // Each page with words has some.
-                chunks if chunks == segment.features => features,
-                _ => self.count(ChunkRow::NAME, segment)?,
-            };
-            let origin = (links + chunks > 0).then_some(origin);
-            return Ok(Segment { links, chunks, origin, ..kept });
-        }
         let stays = |batch: &RecordBatch| self.stays_in(batch);
-        let stored_in = |batch: RecordBatch| DocumentRow::stored_in(&batch, self.new);
-        copy_rows_edited(rows, to.documents.writer()?, &["doc"], stays, stored_in)?;
+        let stored_in = |week: Week| move |batch: RecordBatch| DocumentRow::stored_in(&batch, week);
+        if 2 * documents > origin.documents {
+            if segment.origin.is_none() && segment.wave > self.waves {
+                // Its rows are in the files of the week before. Older versions named the week of
+                // the crawl where a segment has neither links nor chunks.
+                copy_rows_edited(rows, to.documents.writer()?, &["doc"], stays, stored_in(self.week))?;
+                to.documents.end_piece(&kept.file())?;
+            } else {
+                self.by_doc(segment, kept, &mut to.documents)?;
+            }
+            let all = documents == segment.documents;
+            let features =
+                self.stay(segment, kept, segment.features, all.then_some(segment.features), &mut to.features)?;
+            // Mostly each page with words has a row.
+            let chunks = (segment.chunks == segment.features).then_some(features.count);
+            let chunks = self.stay(segment, kept, segment.chunks, chunks, &mut to.chunks)?;
+            let links = match segment.links {
+                links if links == 0 || all => links,
+                _ => self.count(LinkRow::NAME, segment)?,
+            };
+            let is_there = links > 0 || features.are_there || chunks.are_there;
+            let (features, chunks, origin) = (features.count, chunks.count, is_there.then_some(origin));
+            return Ok(Segment { features, links, chunks, origin, ..kept });
+        }
+        copy_rows_edited(rows, to.documents.writer()?, &["doc"], stays, stored_in(self.new))?;
         to.documents.end_piece(&kept.file())?;
+        let features = if segment.features > 0 { self.by_doc(segment, kept, &mut to.features)? } else { 0 };
         let chunks = if segment.chunks > 0 { self.by_doc(segment, kept, &mut to.chunks)? } else { 0 };
         let links = if segment.links > 0 { self.links(segment, kept, &mut to.found_links)? } else { 0 };
-        Ok(Segment { links, chunks, origin: None, ..kept })
+        Ok(Segment { features, links, chunks, origin: None, ..kept })
+    }
+
+    /// Leaves the rows of a table of a segment where they are; `known` is how many of its `rows`
+    /// stay, if that is known. Rows that are in files of the week before, although the links are in
+    /// those of an earlier one, are copied: features of weeks of older versions, and chunks that
+    /// [`make_chunks`](super::chunks::make_chunks) made later.
+    fn stay<T: Table>(
+        &self,
+        from: Segment,
+        kept: Segment,
+        rows: u64,
+        known: Option<u64>,
+        to: &mut BundleWriter<T>,
+    ) -> Result<StayingRows> {
+        if rows == 0 {
+            return Ok(StayingRows::default());
+        }
+        if from.origin.is_some() && self.tables.find(T::NAME, &from.file()).is_some() {
+            return Ok(StayingRows { count: self.by_doc(from, kept, to)?, are_there: false });
+        }
+        let count = known.map_or_else(|| self.count(T::NAME, from), Ok)?;
+        Ok(StayingRows { count, are_there: count > 0 })
     }
 
     /// The rows of a table that belong to documents that stay.

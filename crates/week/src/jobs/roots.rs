@@ -196,7 +196,7 @@ fn vector_clusters(
 ) -> Result<VectorClusters> {
     let (plan, owned) = (week.plan, week.owned);
     let width = plan.method.supershingles;
-    let after = week.vector_files(width)?;
+    let after = week.vector_files()?;
     // Of a week that was verified in another way no cluster can be kept.
     let comparable = base.filter(|base| base.method == plan.method);
     let mut choice = ModeChoice::full(if base.is_some() && comparable.is_none() { Mode::Full } else { plan.mode });

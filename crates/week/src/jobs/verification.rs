@@ -142,7 +142,7 @@ fn by_features(
         neighbours: &roots.neighbours,
         features: plan.method.features,
         least: equal_features(similarity, plan.method.features),
-        files: &week.vector_files(plan.method.supershingles)?,
+        files: &week.vector_files()?,
     };
     let checked = check_by_features(cx, &check, |root| roots.known.has(root), week.vectors()?)?;
     let CheckedFeatures { split: SplitClusters { roots: split, nearest }, doubtful, agreements } = checked;

@@ -1,6 +1,7 @@
 //! A week while it is made, once all of its waves are committed; and the committed weeks that it is
 //! computed from.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -24,6 +25,12 @@ pub(crate) struct IngestedWeek<'a> {
     pub owned: &'a Ownership,
     /// The number of the worker.
     pub worker: usize,
+    /// The week that this one is computed from: the week before, or this week before the deletion.
+    /// `None` for a store's first week.
+    pub base: Option<&'a BaseWeek>,
+    /// The own vectors, once they were needed: of those of pages that stay it is then known which
+    /// rows count.
+    pub vector_files: OnceCell<VectorFiles>,
 }
 
 /// A committed week that the new one is computed from, or compared with.
@@ -37,27 +44,9 @@ pub(crate) struct BaseWeek {
 }
 
 impl IngestedWeek<'_> {
-    /// The week that this one is computed from: the week before, or this week before the deletion.
-    /// `None` for a store's first week.
-    pub(crate) fn base(&self) -> Result<Option<BaseWeek>> {
-        self.base_committed().map(|base| self.open(base)).transpose()
-    }
-
-    /// As [`IngestedWeek::base`], not opened.
-    pub(crate) fn base_committed(&self) -> Option<&CommittedWeek> {
-        self.plan.deletion.as_ref().map(|deletion| &deletion.of).or(self.plan.earlier.last())
-    }
-
     /// The week before; `None` for a store's first week.
     pub(crate) fn week_before(&self) -> Result<Option<BaseWeek>> {
-        self.plan.earlier.last().map(|before| self.open(before)).transpose()
-    }
-
-    fn open(&self, week: &CommittedWeek) -> Result<BaseWeek> {
-        let store = self.plan.open_store();
-        let whole = store.whole(week)?;
-        let tables = whole.tables(store.root());
-        Ok(BaseWeek { tables, journal: whole.journal, method: whole.method, postings: store.postings(week) })
+        self.plan.earlier.last().map(|before| BaseWeek::open(self.plan, before)).transpose()
     }
 
     /// A writer of the worker's rows of a table.
@@ -83,10 +72,17 @@ impl IngestedWeek<'_> {
         segments.map(|segment| self.unfinished.find::<ValueRow>(&segment.file())).collect()
     }
 
-    /// The own vectors, `width` supershingles each.
-    pub(crate) fn vector_files(&self, width: usize) -> Result<VectorFiles> {
-        let rows = |segment: &Segment| self.unfinished.rows::<FeatureRow>(&segment.file());
-        VectorFiles::of_week(self.journal, self.owned, width, rows)
+    /// The own vectors.
+    ///
+    /// # Errors
+    /// As [`IngestedWeek::documents`].
+    pub(crate) fn vector_files(&self) -> Result<VectorFiles> {
+        if let Some(files) = self.vector_files.get() {
+            return Ok(files.clone());
+        }
+        let width = self.plan.method.supershingles;
+        let files = VectorFiles::of_week(self.journal, self.owned, width, |segment| self.features_of(segment))?;
+        Ok(self.vector_files.get_or_init(|| files).clone())
     }
 
     /// A function that opens the own feature vectors for reading.
@@ -95,13 +91,46 @@ impl IngestedWeek<'_> {
     /// As [`IngestedWeek::documents`].
     pub(crate) fn vectors(&self) -> Result<impl Fn() -> Vectors + Clone + 'static> {
         let segments = own_segments(self.journal, self.owned).into_iter().filter(|segment| segment.features > 0);
-        let rows = segments.map(|segment| self.unfinished.rows::<FeatureRow>(&segment.file()));
+        let rows = segments.map(|segment| self.features_of(&segment));
         let rows: Rc<[RowRange]> = rows.collect::<Result<_>>()?;
         Ok(move || Vectors::of_rows(rows.iter().cloned()))
+    }
+
+    /// The rows of a segment in the table `features`. Those of pages that stay are in files of the
+    /// base, or of a week before it: of these rows those count whose documents the segment has.
+    fn features_of(&self, segment: &Segment) -> Result<RowRange> {
+        let name = segment.file();
+        match (self.unfinished.find::<FeatureRow>(&name)?, segment.origin, self.base) {
+            (None, Some(origin), Some(base)) => {
+                let rows = base.tables.of_origin(FeatureRow::NAME, segment.shard, origin)?;
+                Ok(rows.live_in(self.unfinished.rows::<DocumentRow>(&name)?))
+            }
+            _ => self.unfinished.rows::<FeatureRow>(&name),
+        }
     }
 }
 
 impl BaseWeek {
+    /// The week that the one of the plan is computed from; `None` for a store's first week.
+    ///
+    /// # Errors
+    /// If its `week.json` cannot be read.
+    pub(crate) fn of(plan: &Plan) -> Result<Option<BaseWeek>> {
+        BaseWeek::committed(plan).map(|base| BaseWeek::open(plan, base)).transpose()
+    }
+
+    /// As [`BaseWeek::of`], not opened.
+    pub(crate) fn committed(plan: &Plan) -> Option<&CommittedWeek> {
+        plan.deletion.as_ref().map(|deletion| &deletion.of).or(plan.earlier.last())
+    }
+
+    fn open(plan: &Plan, week: &CommittedWeek) -> Result<BaseWeek> {
+        let store = plan.open_store();
+        let whole = store.whole(week)?;
+        let tables = whole.tables(store.root());
+        Ok(BaseWeek { tables, journal: whole.journal, method: whole.method, postings: store.postings(week) })
+    }
+
     /// The rows of own shards in a table that has rows for each segment, segment by segment; each
     /// with its shard.
     ///
@@ -117,6 +146,6 @@ impl BaseWeek {
     /// # Errors
     /// As [`BaseWeek::rows`].
     pub(crate) fn vectors(&self, owned: &Ownership, width: usize) -> Result<VectorFiles> {
-        VectorFiles::of_week(&self.journal, owned, width, |segment| self.tables.rows(FeatureRow::NAME, &segment.file()))
+        VectorFiles::of_week(&self.journal, owned, width, |segment| self.tables.of_segment(FeatureRow::NAME, segment))
     }
 }

@@ -69,7 +69,7 @@ pub fn load_last_week(store: &Store, manifest: &Manifest, engine: &mut Engine) -
     }
     drop(all_names);
     let (width, features) = (manifest.method.supershingles, manifest.method.features);
-    let mut sketches = looked.whole_sketches();
+    let mut sketches = looked.whole_sketches()?;
     while let Some(batch) = sketches.batch()? {
         ensure!(
             batch.supershingles.len() == width * batch.docs.len()

@@ -107,15 +107,15 @@ pub struct Segment {
     /// its chunks later. Weeks of older versions have none.
     #[serde(default)]
     pub chunks: u64,
-    /// Where the rows of `links` and `chunks` are, if they stayed in an earlier week: see
-    /// [`WeekTables::of_segment`](super::WeekTables::of_segment).
+    /// Where the rows of `features`, `links` and `chunks` are, if they stayed in an earlier week:
+    /// see [`WeekTables::of_segment`](super::WeekTables::of_segment).
     #[serde(default)]
     pub origin: Option<SegmentOrigin>,
 }
 
 /// A segment of an earlier week, some of whose pages stay though they were not crawled again. Their
-/// rows of `links` and `chunks`, which are most of what is known of a page, stay in that week's
-/// files.
+/// rows of `features`, `links` and `chunks`, which are most of what is known of a page, stay in
+/// that week's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SegmentOrigin {
     /// The week whose crawl has the pages.

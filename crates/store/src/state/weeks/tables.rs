@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::journal::Segment;
+use super::journal::{Segment, SegmentOrigin};
 use crate::records::Week;
 use crate::structures::CompactSort as _;
-use crate::tables::{ChunkRow, DocumentRow, LinkRow, Pack, RowRange, Table as _};
+use crate::tables::{ChunkRow, DocumentRow, FeatureRow, LinkRow, Pack, RowRange, Table as _};
 
 /// The files of the tables of a week, or of a study, by table.
 pub type WeekFiles = BTreeMap<String, Vec<TablePart>>;
@@ -31,8 +31,10 @@ pub type WeekFiles = BTreeMap<String, Vec<TablePart>>;
 /// The files of earlier weeks in which pages of a week have rows, by the week and the table.
 pub type KeptFiles = BTreeMap<Week, WeekFiles>;
 
-/// Tables of which pages that stay have their rows where they were.
-pub const KEPT_TABLES: [&str; 2] = [LinkRow::NAME, ChunkRow::NAME];
+/// Tables of which pages that stay have their rows where they were: in the files of the week that
+/// crawled the page. Weeks of older versions have the features of all their pages in files of their
+/// own, and so do later weeks of what stays of these.
+pub const KEPT_TABLES: [&str; 3] = [FeatureRow::NAME, LinkRow::NAME, ChunkRow::NAME];
 
 /// A file of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -127,16 +129,23 @@ impl WeekTables {
         let name = segment.file();
         let own = self.find(table, &name);
         let Some((origin, None)) = segment.origin.map(|origin| (origin, own)) else { return self.rows(table, &name) };
-        let of_origin = Segment { wave: origin.wave, ..*segment }.file();
-        let files = self.kept.get(&(origin.week, table.to_owned()));
-        let rows = files.and_then(|files| files.pieces.get(&of_origin)).with_context(|| {
-            let root = self.root.display();
-            format!(
-                "the store {root} is damaged: the table `{table}` of week {} lacks the rows of {of_origin}",
-                origin.week
-            )
-        })?;
-        Ok(rows.live_in(self.rows(DocumentRow::NAME, &name)?))
+        Ok(self.of_origin(table, segment.shard, origin)?.live_in(self.rows(DocumentRow::NAME, &name)?))
+    }
+
+    /// The rows of pages that stay, in the files of the week that crawled them: this one, or an
+    /// earlier one whose files it needs. Rows of other pages are among them.
+    ///
+    /// # Errors
+    /// As [`WeekTables::of_segment`].
+    pub fn of_origin(&self, table: &str, shard: u32, origin: SegmentOrigin) -> Result<RowRange> {
+        let name = Segment { wave: origin.wave, shard, ..Segment::default() }.file();
+        let rows = if self.week == Some(origin.week) {
+            self.find(table, &name)
+        } else {
+            let files = self.kept.get(&(origin.week, table.to_owned()));
+            files.and_then(|files| files.pieces.get(&name)).cloned()
+        };
+        rows.with_context(|| self.lacks(table, Some(origin.week), &name))
     }
 
     /// The rows that a worker wrote to the file `name` of a table; `None` if there was no such
@@ -158,11 +167,14 @@ impl WeekTables {
     /// # Errors
     /// If it lacks them: then its `week.json` is damaged.
     pub fn rows(&self, table: &str, name: &str) -> Result<RowRange> {
-        self.find(table, name).with_context(|| {
-            let week = self.week.map_or_else(String::new, |week| week.to_string());
-            let root = self.root.display();
-            format!("the store {root} is damaged: the table `{table}` of week {week} lacks the rows of {name}")
-        })
+        self.find(table, name).with_context(|| self.lacks(table, self.week, name))
+    }
+
+    /// The message that a table of a week lacks rows.
+    fn lacks(&self, table: &str, week: Option<Week>, name: &str) -> String {
+        let week = week.map_or_else(String::new, |week| week.to_string());
+        let root = self.root.display();
+        format!("the store {root} is damaged: the table `{table}` of week {week} lacks the rows of {name}")
     }
 }
 

@@ -39,8 +39,8 @@ use crate::records::{DocId, Week};
 use crate::state::{BundleName, BundleWriter, Segment, SegmentOrigin, Store, Unfinished, WeekJournal, sync_folder};
 use crate::structures::Ownership;
 use crate::tables::{
-    CaptureRow, ChunkRow, DocumentRow, FoundLinkRow, LinkRow, RejectRow, RowRange, Scan, Table, UrlRow, ValueRow,
-    Writer, copy_rows_edited, field,
+    CaptureRow, ChunkRow, DocumentRow, FeatureRow, FoundLinkRow, LinkRow, RejectRow, RowRange, Scan, Table, UrlRow,
+    ValueRow, Writer, copy_rows_edited, field,
 };
 use crate::watch::Stage;
 
@@ -209,7 +209,6 @@ impl<'a> WeekWriter<'a> {
         } else {
             of.copy(segment, new, &mut to.documents, &file)?
         };
-        let features = if segment.features > 0 { of.copy(segment, new, &mut to.features, &file)? } else { 0 };
         if of.tables.find(ValueRow::NAME, &segment.file()).is_some() {
             of.copy(segment, new, &mut to.values, &file)?;
         }
@@ -228,19 +227,30 @@ impl<'a> WeekWriter<'a> {
             // Of revisits that are not known a week has the URLs only.
             to.documents.end_any_piece(&file)?;
         }
-        let made = Segment { documents, features, urls, ..made };
+        let made = Segment { documents, urls, ..made };
         if documents == 0 {
             return Ok(made);
         }
-        let Some(origin) = origin else {
-            let links = if segment.links > 0 { of.found_links(segment, new, &mut to.found_links, &file)? } else { 0 };
-            let chunks = if segment.chunks > 0 { of.copy(segment, new, &mut to.chunks, &file)? } else { 0 };
-            return Ok(Segment { links, chunks, ..made });
+        // The week may have some tables of its own.
+        let stay = |table: &str| origin.is_some() && of.tables.find(table, &segment.file()).is_none();
+        let [features_stay, chunks_stay] = [FeatureRow::NAME, ChunkRow::NAME].map(stay);
+        let features = match segment.features {
+            0 => 0,
+            _ if features_stay => of.count::<FeatureRow<'_>>(segment, new)?,
+            _ => of.copy(segment, new, &mut to.features, &file)?,
         };
-        let links = if segment.links > 0 { of.count::<LinkRow<'_>>(segment, new)? } else { 0 };
-        let chunks = if segment.chunks > 0 { of.count::<ChunkRow<'_>>(segment, new)? } else { 0 };
-        let origin = (links + chunks > 0).then_some(origin);
-        Ok(Segment { links, chunks, origin, ..made })
+        let chunks = match segment.chunks {
+            0 => 0,
+            _ if chunks_stay => of.count::<ChunkRow<'_>>(segment, new)?,
+            _ => of.copy(segment, new, &mut to.chunks, &file)?,
+        };
+        let links = match segment.links {
+            0 => 0,
+            _ if origin.is_some() => of.count::<LinkRow<'_>>(segment, new)?,
+            _ => of.found_links(segment, new, &mut to.found_links, &file)?,
+        };
+        let is_there = links > 0 || features_stay && features > 0 || chunks_stay && chunks > 0;
+        Ok(Segment { features, links, chunks, origin: origin.filter(|_| is_there), ..made })
     }
 
     /// Writes what is of a new shard of `captures`. A week of an older version lacks the table.
@@ -265,8 +275,8 @@ impl OldWeek {
         to.end_piece(file)
     }
 
-    /// Copies the documents of a segment that are of a new shard, whose links and chunks this week
-    /// has from now on. Returns how many these are.
+    /// Copies the documents of a segment that are of a new shard, whose features, links and chunks
+    /// this week has from now on. Returns how many these are.
     fn documents_again(
         &self,
         from: Segment,

@@ -56,8 +56,8 @@ pub struct TestPage {
 enum FeaturePlace {
     /// The page has no words.
     None,
-    /// In a row of a table, by the number of its file.
-    Row(usize, u64),
+    /// In the row of a document, by the number of its file.
+    Row(usize, i64),
     /// In memory, by number.
     Read(usize),
 }
@@ -125,17 +125,16 @@ impl TestPages {
             }
             of_docs.sort_unstable();
             for rows in history.rows(number, &tables, FeatureRow::NAME, shard)? {
-                let (file, mut first) = (found.files.len(), 0);
+                let file = found.files.len();
                 Scan::open(&rows, &["doc", "vector"])?.for_each(|batch| {
                     let (docs, vectors): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "vector")?);
-                    for (row, (doc, vector)) in docs.values().iter().zip(vectors.values()).enumerate() {
+                    for (doc, vector) in docs.values().iter().zip(vectors.values()) {
                         if let Ok(place) = of_docs.binary_search_by_key(doc, |(doc, _)| *doc) {
                             let page = &mut found.pages[of_docs[place].1];
-                            page.features = FeaturePlace::Row(file, first + row as u64);
+                            page.features = FeaturePlace::Row(file, *doc);
                             page.vector = (*vector as u64).max(1);
                         }
                     }
-                    first += docs.len() as u64;
                     Ok(())
                 })?;
                 found.files.push(rows);
@@ -307,7 +306,7 @@ impl TestPages {
         let mut sorted: Vec<usize> = (0..pages.len()).collect();
         sorted.sort_unstable_by_key(|place| self.pages[pages[*place]].features);
         let file_of = |place: &usize| match self.pages[pages[*place]].features {
-            FeaturePlace::Row(file, row) => Some((file, row)),
+            FeaturePlace::Row(file, doc) => Some((file, doc)),
             FeaturePlace::Read(_) | FeaturePlace::None => None,
         };
         let mut words = Vec::new();
@@ -321,12 +320,12 @@ impl TestPages {
                 }
                 continue;
             };
-            let mut rows: Vec<u64> = of_file.iter().filter_map(file_of).map(|(_, row)| row).collect();
-            rows.dedup();
+            let mut docs: Vec<i64> = of_file.iter().filter_map(file_of).map(|(_, doc)| doc).collect();
+            docs.dedup();
             let mut next = of_file.iter().peekable();
-            let mut row = rows.iter();
             let path = self.files[file].path();
-            Scan::of_rows(&self.files[file], "features", &rows)?.for_each(|batch| {
+            Scan::each_of_docs(&self.files[file], &["doc", "features"], &docs, |batch| {
+                let docs: &Int64Array = field(batch, "doc")?;
                 let features: &FixedSizeBinaryArray = field(batch, "features")?;
                 let length = features.value_length();
                 ensure!(
@@ -334,11 +333,10 @@ impl TestPages {
                     "{} has features of {length} bytes",
                     path.display()
                 );
-                for bytes in features.iter().flatten() {
-                    let row = row.next().copied();
+                for (doc, bytes) in docs.values().iter().zip(features.iter().flatten()) {
                     words.clear();
                     words.extend(bytes.as_chunks().0.iter().map(|bytes| FeatureBits::from_le_bytes(*bytes)));
-                    while let Some(place) = next.next_if(|place| file_of(place).map(|(_, row)| row) == row) {
+                    while let Some(place) = next.next_if(|place| file_of(place).is_some_and(|(_, of)| of == *doc)) {
                         each(*place, &words);
                     }
                 }
