@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::program::{copy_folder, data, job, nigh, of_features, run, run_well, tables, week};
+use crate::program::{copy_folder, data, job, nigh, run, run_well, tables, week};
 
 const WEEKS: [&str; 3] = ["2024-01-08", "2024-01-15", "2024-01-22"];
 const INPUTS: [&[&str]; 3] = [
@@ -115,20 +115,9 @@ fn an_older_store_goes_on_as_one_that_was_never_older() {
         store.add(2);
         store.overlap();
     }
-    // The older week has its features of pages that stayed in files of its own, and so has the next
-    // one of these.
-    let of_week = |of: &Upgrading| {
-        let mut of_week = tables(&week(&of.store(), WEEKS[2]));
-        of_week.retain(|name, _| !name.starts_with("features/"));
-        of_week
-    };
+    let of_week = |of: &Upgrading| tables(&week(&of.store(), WEEKS[2]));
     assert!(of_week(&old).len() > 15);
     assert!(of_week(&old) == of_week(&fresh));
-    for column in ["supershingles", "features"] {
-        assert!(
-            of_features(&week(&old.store(), WEEKS[2]), column) == of_features(&week(&fresh.store(), WEEKS[2]), column)
-        );
-    }
     let overlap = |of: &Upgrading| tables(&of.store().join("overlap"));
     assert!(overlap(&old) == overlap(&fresh) && !overlap(&old).is_empty());
 }

@@ -149,7 +149,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
         urls: plan.new_urls(&journal),
         named: assigned_ids(plan, &new_ids),
     };
-    let base = BaseWeek::committed(plan).map(|base| store.whole(base)).transpose()?;
+    let base = BaseWeek::committed(plan).map(|base| store.whole_base(base)).transpose()?;
     let kept = base.map(|base| base.kept_for(&journal.segments)).unwrap_or_default();
     let whole =
         WholeWeek { committed, method: plan.method.clone(), journal, files, kept, folders: plan.folders.clone() };

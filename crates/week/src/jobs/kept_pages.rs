@@ -57,7 +57,7 @@ pub(crate) fn keep_pages(
     cx.enter(Stage::KeepPages);
     let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&journal));
     let store = plan.open_store();
-    let before = plan.earlier.last().map(|before| Ok::<_, anyhow::Error>((before.week, store.whole(before)?)));
+    let before = plan.earlier.last().map(|before| Ok::<_, anyhow::Error>((before.week, store.whole_base(before)?)));
     let before = before.transpose()?;
     let before = before.as_ref().map(|(week, whole)| {
         (*week, whole.journal.waves, own_segments(&whole.journal, &owned), whole.tables(store.root()))
@@ -134,7 +134,7 @@ pub(super) fn keep_again(
 ) -> Result<Vec<Segment>> {
     let Some(before) = plan.earlier.last() else { return Ok(Vec::new()) };
     let store = plan.open_store();
-    let whole = store.whole(before)?;
+    let whole = store.whole_base(before)?;
     let (old, tables) = (own_segments(&whole.journal, owned), whole.tables(store.root()));
     let (new, of_before) = (plan.week, whole.journal.waves);
     let kept =
@@ -416,9 +416,10 @@ impl KeptPages<'_> {
     }
 
     /// Leaves the rows of a table of a segment where they are; `known` is how many of its `rows`
-    /// stay, if that is known. Rows that are in files of the week before, although the links are in
-    /// those of an earlier one, are copied: features of weeks of older versions, and chunks that
-    /// [`make_chunks`](super::chunks::make_chunks) made later.
+    /// stay, if that is known. Rows that are in files of the week before only, although the links
+    /// are in those of an earlier one, are copied: chunks that
+    /// [`make_chunks`](super::chunks::make_chunks) made later, and features of a week of an older
+    /// version if the weeks that crawled the pages were removed.
     fn stay<T: Table>(
         &self,
         from: Segment,
@@ -430,7 +431,9 @@ impl KeptPages<'_> {
         if rows == 0 {
             return Ok(StayingRows::default());
         }
-        if from.origin.is_some() && self.tables.find(T::NAME, &from.file()).is_some() {
+        let is_own = self.tables.find(T::NAME, &from.file()).is_some();
+        let is_only_own = |origin| is_own && self.tables.of_origin(T::NAME, from.shard, origin).is_err();
+        if from.origin.is_some_and(is_only_own) {
             return Ok(StayingRows { count: self.by_doc(from, kept, to)?, are_there: false });
         }
         let count = known.map_or_else(|| self.count(T::NAME, from), Ok)?;

@@ -126,7 +126,7 @@ impl BaseWeek {
 
     fn open(plan: &Plan, week: &CommittedWeek) -> Result<BaseWeek> {
         let store = plan.open_store();
-        let whole = store.whole(week)?;
+        let whole = store.whole_base(week)?;
         let tables = whole.tables(store.root());
         Ok(BaseWeek { tables, journal: whole.journal, method: whole.method, postings: store.postings(week) })
     }

@@ -4,7 +4,7 @@
 //! that begin with `_`. All names are fixed, except that of the work folder: each generation of
 //! processes in a pool of machines has one of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::state::weeks::{
     CommittedWeek, Earlier, Manifest, RemovedWeeks, Unfinished, WeekTables, WholeWeek, shard_file,
 };
 use crate::structures::CompactSort;
-use crate::tables::{RowRange, Table, UrlRow};
+use crate::tables::{FeatureRow, RowRange, Table, UrlRow};
 
 /// How long the processes of a run may take to end after their supervisor was killed.
 pub(crate) const ORPHANS_END: Duration = Duration::from_secs(10);
@@ -177,6 +177,30 @@ impl Store {
     pub fn whole(&self, week: &CommittedWeek) -> Result<WholeWeek> {
         let path = self.records(week).join(WEEK);
         WholeWeek::read(&path)?.with_context(|| format!("{} is missing: the store is damaged", path.display()))
+    }
+
+    /// As [`Store::whole`], of a week that another one is computed from. A week of an older version
+    /// has the features of all of its pages in files of its own. Those of pages that stayed are
+    /// also where they were: these files are listed, too, if the store has the weeks still.
+    ///
+    /// # Errors
+    /// As [`Store::whole`], or if the manifest is damaged.
+    pub fn whole_base(&self, week: &CommittedWeek) -> Result<WholeWeek> {
+        let mut whole = self.whole(week)?;
+        let origins = whole.journal.segments.iter().filter_map(|segment| segment.origin);
+        let lists = |week: &Week| whole.kept.get(week).is_some_and(|files| files.contains_key(FeatureRow::NAME));
+        let unlisted: BTreeSet<Week> = origins.map(|origin| origin.week).filter(|week| !lists(week)).collect();
+        if unlisted.is_empty() {
+            return Ok(whole);
+        }
+        let weeks = self.manifest()?.map(|manifest| manifest.weeks).unwrap_or_default();
+        for earlier in weeks.iter().filter(|earlier| unlisted.contains(&earlier.week)) {
+            let files = self.whole(earlier)?.kept_for(&whole.journal.segments).remove(&earlier.week);
+            if let Some(features) = files.and_then(|mut files| files.remove(FeatureRow::NAME)) {
+                whole.kept.entry(earlier.week).or_default().insert(FeatureRow::NAME.to_owned(), features);
+            }
+        }
+        Ok(whole)
     }
 
     /// The tables of a committed week.

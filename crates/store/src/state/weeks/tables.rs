@@ -33,7 +33,7 @@ pub type KeptFiles = BTreeMap<Week, WeekFiles>;
 
 /// Tables of which pages that stay have their rows where they were: in the files of the week that
 /// crawled the page. Weeks of older versions have the features of all their pages in files of their
-/// own, and so do later weeks of what stays of these.
+/// own: see [`Store::whole_base`](crate::state::Store::whole_base).
 pub const KEPT_TABLES: [&str; 3] = [FeatureRow::NAME, LinkRow::NAME, ChunkRow::NAME];
 
 /// A file of a table.
