@@ -433,7 +433,7 @@ impl WrittenStore {
                 chunks: 0,
                 origin: None,
             };
-            let documents = pages.iter().map(|page| document(page));
+            let documents = pages.iter().map(|page| DocumentRow { stored: week, ..document(page) });
             write(&path(DocumentRow::NAME, segment.file(), pages.len()), documents);
             write(
                 &path(ClusterRow::NAME, segment.file(), pages.len()),
