@@ -468,3 +468,61 @@ fn a_partial_week_that_is_killed_is_made_the_same() {
     });
     assert!(documents[0] == documents[1], "{documents:?}");
 }
+
+/// Neither of a page as it is, nor of a version of before, in files that pages of other segments
+/// need.
+#[test]
+fn what_is_deleted_is_in_no_file_after_old_weeks_are_removed() {
+    for (chunks, workers) in [("", "1"), ("keep.chunks = false\n", "2")] {
+        let folder = tempfile::tempdir().unwrap();
+        let job = JOB.replacen("[cluster]\n", &format!("[cluster]\n{chunks}"), 1);
+        let [deleted, never] = [("deleted", "parts"), ("never", "others")].map(|(name, input)| CrawledStore {
+            folder: folder.path(),
+            name,
+            input,
+            job: &job,
+        });
+        let (all, none): (BTreeMap<usize, usize>, _) = ((0..PAGES).map(|page| (page, 0)).collect(), BTreeSet::new());
+        // Page 3 is as it was, page 4 in a later version, and page 5 is gone before it is deleted.
+        let changed = BTreeMap::from([(4, 1), (50, 1)]);
+        for store in [&deleted, &never] {
+            store.crawl(DATES[0], &all, &none, &["--absent", "keep"]);
+            store.crawl(DATES[1], &changed, &none, &["--absent", "keep", "--workers", workers]);
+            store.crawl(DATES[2], &BTreeMap::from([(51, 1)]), &BTreeSet::from([5]), &["--absent", "keep"]);
+        }
+        let of_pages = rows_of(&week(&deleted.store(), DATES[0]), "documents", &["doc", "url"]);
+        let urls: Vec<String> = [3, 4, 5].map(url).to_vec();
+        let docs: Vec<&String> = of_pages.iter().filter(|row| urls.contains(&row[1])).map(|row| &row[0]).collect();
+        assert_eq!(docs.len(), 3);
+        let name = deleted.store().to_str().unwrap().to_owned();
+        let flags: Vec<&str> = urls.iter().flat_map(|url| ["--url", url.as_str()]).collect();
+        run_well(&[&["delete", "-q", "--store", &name, "--workers", workers][..], &flags].concat());
+        let kept = deleted.facts(DATES[2]);
+        run_well(&["vacuum", "--store", &name, "--keep", "1"]);
+        assert!(deleted.facts(DATES[2]) == kept);
+        // A link to one of them is no row either.
+        let files = walkdir::WalkDir::new(deleted.store()).into_iter().map(|entry| entry.unwrap().into_path());
+        let mut read = BTreeSet::new();
+        for file in files.filter(|path| path.extension().is_some_and(|extension| extension == "parquet")) {
+            let table = file.strip_prefix(deleted.store()).unwrap().iter().next().unwrap().to_str().unwrap().to_owned();
+            for (column, wanted) in
+                [("doc", &docs), ("target_url", &urls.iter().collect()), ("url", &urls.iter().collect())]
+            {
+                let Ok(mut scan) = Scan::open(&file, &[column]) else { continue };
+                while let Some(batch) = scan.batch().unwrap() {
+                    read.insert(table.clone());
+                    for row in 0..batch.num_rows() {
+                        let value = value_text(batch.column(0).as_ref(), row);
+                        assert!(!wanted.contains(&&value), "{}: {column} {value}", file.display());
+                    }
+                }
+            }
+        }
+        assert!(["features", "links", "documents", "_nigh"].iter().all(|table| read.contains(*table)), "{read:?}");
+        assert_eq!(read.contains("chunks"), chunks.is_empty());
+        // What stays is what it is without a deletion.
+        let of_never = never.rows(DATES[2], "features", &["doc", "vector", "features"]);
+        let stay = of_never.into_iter().filter(|row| !docs.contains(&&row[0])).collect::<Vec<_>>();
+        assert!(deleted.rows(DATES[2], "features", &["doc", "vector", "features"]) == stay);
+    }
+}

@@ -62,9 +62,9 @@ pub use self::history::{Downloads, History, PastWeek, Results};
 pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, UrlLookup, write_postings};
 pub use self::store::{Begun, Store, Upgraded, Vacuumed, run_folder};
 pub use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log, removed_folder};
-pub use self::weeks::shard_file;
 pub use self::weeks::{
     AnotherText, BundleName, BundleWriter, CatalogFormat, CommittedWeek, DocumentTotals, Earlier, InputKey, KeptFiles,
     Manifest, Piece, PlacedPiece, ReadingCounts, RevisitCounts, Segment, SegmentOrigin, TablePart, Unfinished,
     WeekFiles, WeekJournal, WeekTables, WholeWeek,
 };
+pub use self::weeks::{KEPT_TABLES, shard_file};

@@ -2,18 +2,22 @@
 //!
 //! ```text
 //! before the workers start:  the ids of the URLs to delete          (`matching_docs`, `write_deleted`)
+//! files of earlier weeks:    those with rows of deleted documents, or links to their URLs, also of versions that do not count   (`touched`)
 //! segments:                  those of the week, without the deleted documents and the links to their URLs   (`leave_out`)
+//!                            what stays in a touched file is written again: the week needs none of these
 //! roots, tables:             as of any later week (`cluster`), from the week as it was and what is deleted
 //! ```
 //!
 //! The new week takes the place of the old one in one commit ([`Store::commit`]), which also
 //! replaces the `urls` of all weeks. If a later crawl brings such a URL again, it is a new one.
 //!
-//! Cost: one pass over all URLs and over column `doc` of the week's tables; the week's rows are
-//! copied, those of segments with nothing to leave out as they are stored. Limit: tables of earlier
-//! weeks keep the deleted documents until those weeks are removed ([`Store::vacuum`]).
+//! Cost: one pass over all URLs, over column `doc` of the week's tables and of the files of earlier
+//! weeks that it needs, and over the targets of links; the week's rows are copied, large row groups
+//! with nothing to leave out as they are stored. Limit: tables of earlier weeks keep the deleted
+//! documents until those weeks are removed ([`Store::vacuum`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,8 +29,8 @@ use super::page_bundles::PageBundles;
 use crate::plan::{Deletion, Plan};
 use crate::records::{DocId, KeyHash};
 use crate::state::{
-    BundleName, BundleWriter, CommittedWeek, DocumentTotals, Earlier, Segment, Store, Unfinished, WeekJournal,
-    WeekTables, sync_folder,
+    BundleName, BundleWriter, CommittedWeek, DocumentTotals, Earlier, KEPT_TABLES, Segment, SegmentOrigin, Store,
+    Unfinished, WeekJournal, WeekTables, sync_folder,
 };
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
@@ -166,8 +170,12 @@ pub(crate) fn leave_out(
     let (old, tables) = (store.whole(&deletion.of)?.journal, store.tables(&deletion.of)?);
     let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&old));
     let name = BundleName::Remaining(cx.index());
-    let (deleted, shingle) = (read_deleted(unfinished, &owned)?, plan.method.words);
-    let week = FilteredWeek { tables: &tables, unfinished, deleted, deletion, name, shingle };
+    let mut deleted = read_deleted(unfinished)?;
+    let touched = touched(cx, &tables, &deleted, &deletion.patterns)?;
+    let own_shards: BTreeSet<u32> = owned.shards().collect();
+    deleted.retain(|doc| own_shards.contains(&doc.shard()));
+    let shingle = plan.method.words;
+    let week = FilteredWeek { tables: &tables, unfinished, deleted, deletion, touched, name, shingle };
     let (mut segments, mut deleted) = (Vec::new(), DocumentTotals::default());
     let mut bundles = PageBundles::new(unfinished, name);
     let by_shard = old.by_shard();
@@ -224,6 +232,8 @@ struct FilteredWeek<'a> {
     /// The deleted ids in own shards, ascending.
     deleted: Vec<DocId>,
     deletion: &'a Deletion,
+    /// The files of earlier weeks of which the week needs nothing from now on.
+    touched: BTreeSet<PathBuf>,
     /// The bundles that the worker writes.
     name: BundleName,
     /// The words in a shingle.
@@ -241,7 +251,7 @@ impl FilteredWeek<'_> {
         let Segment { wave, shard, origin, .. } = segment;
         // Nothing that is deleted stays in the files of the week that crawled it because of this
         // week.
-        let is_written = origin.is_some() && (self.has_deleted(segment)? || self.has_links_to_deleted(segment)?);
+        let is_written = origin.is_some_and(|origin| self.is_touched(shard, origin));
         let documents = if is_written {
             self.stored_here(segment, &mut to.documents)?
         } else {
@@ -297,34 +307,16 @@ impl FilteredWeek<'_> {
         to.end_piece(&segment.file())
     }
 
-    fn has_deleted(&self, segment: Segment) -> Result<bool> {
-        let mut scan = Scan::open(self.tables.rows(DocumentRow::NAME, &segment.file())?, &["doc"])?;
-        while let Some(batch) = scan.batch()? {
-            if self.remains(&batch)?.true_count() < batch.num_rows() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    /// Whether rows of a segment are in a file with something that is deleted.
+    fn is_touched(&self, shard: u32, origin: SegmentOrigin) -> bool {
+        let rows = KEPT_TABLES.iter().filter_map(|table| self.tables.of_origin(table, shard, origin).ok());
+        rows.into_iter().any(|rows| self.touched.contains(rows.path()))
     }
 
     /// Which rows are of documents that remain.
     fn remains(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         let docs: &Int64Array = field(batch, "doc")?;
         Ok(docs.values().iter().map(|doc| Some(!self.is_deleted(*doc))).collect())
-    }
-
-    fn has_links_to_deleted(&self, segment: Segment) -> Result<bool> {
-        if segment.links == 0 {
-            return Ok(false);
-        }
-        let mut scan = Scan::open(self.tables.of_segment(LinkRow::NAME, &segment)?, &["target_url"])?;
-        while let Some(batch) = scan.batch()? {
-            let targets: &StringArray = field(&batch, "target_url")?;
-            if targets.iter().flatten().any(|target| self.deletion.patterns.matches(target)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Copies one table of a segment without the rows of deleted documents. Returns how many rows
@@ -398,14 +390,43 @@ impl FilteredWeek<'_> {
     }
 }
 
-/// The deleted ids in own shards, ascending.
-fn read_deleted(unfinished: &Unfinished, owned: &Ownership) -> Result<Vec<DocId>> {
-    let own_shards: BTreeSet<u32> = owned.shards().collect();
+/// The deleted ids, ascending.
+fn read_deleted(unfinished: &Unfinished) -> Result<Vec<DocId>> {
     let mut deleted = Vec::new();
     Scan::open(unfinished.deleted(), &["doc"])?.for_each(|batch| {
-        let docs = field::<Int64Array>(batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc));
-        deleted.extend(docs.filter(|doc| own_shards.contains(&doc.shard())));
+        deleted.extend(field::<Int64Array>(batch, "doc")?.values().iter().map(|doc| DocId::from_table(*doc)));
         Ok(())
     })?;
     Ok(deleted)
+}
+
+/// The files of earlier weeks with pages of the week, of those that have something that is deleted:
+/// rows of documents, of former versions of them, or links to their URLs. Such a file goes when its
+/// week is removed, if the week needs nothing of it. The same at every worker.
+fn touched(
+    cx: &mut Context,
+    tables: &WeekTables,
+    deleted: &[DocId],
+    patterns: &UrlPatterns,
+) -> Result<BTreeSet<PathBuf>> {
+    let mut files: Vec<(&str, &RowRange)> =
+        KEPT_TABLES.iter().flat_map(|table| tables.all_kept(table).map(|rows| (*table, rows))).collect();
+    files.sort_unstable_by_key(|(_, rows)| rows.path());
+    let mut own = Vec::new();
+    for (number, (table, rows)) in files.iter().enumerate().skip(cx.index()).step_by(cx.peers()) {
+        let columns: &[&str] = if *table == LinkRow::NAME { &["doc", "target_url"] } else { &["doc"] };
+        let mut scan = Scan::open(*rows, columns)?;
+        let mut is_touched = false;
+        while !is_touched && let Some(batch) = scan.batch()? {
+            let docs: &Int64Array = field(&batch, "doc")?;
+            is_touched = docs.values().iter().any(|doc| deleted.binary_search(&DocId::from_table(*doc)).is_ok());
+            if !is_touched && *table == LinkRow::NAME {
+                let targets: &StringArray = field(&batch, "target_url")?;
+                is_touched = targets.iter().flatten().any(|target| patterns.matches(target));
+            }
+        }
+        own.extend(is_touched.then_some(number as u64));
+    }
+    let touched = cx.sorted(own)?.into_iter();
+    Ok(touched.map(|number| files[number as usize].1.path().to_owned()).collect())
 }

@@ -19,7 +19,7 @@ pub use self::journal::{AnotherText, InputKey, ReadingCounts, RevisitCounts, Seg
 pub use self::manifest::{CatalogFormat, CommittedWeek, FORMAT, Manifest, RemovedWeeks, WholeWeek};
 pub(crate) use self::tables::pieces_of;
 pub use self::tables::shard_file;
-pub use self::tables::{KeptFiles, Piece, TablePart, WeekFiles, WeekTables};
+pub use self::tables::{KEPT_TABLES, KeptFiles, Piece, TablePart, WeekFiles, WeekTables};
 pub use self::totals::DocumentTotals;
 pub use self::unfinished::Unfinished;
 pub(crate) use self::unfinished::week_of;
