@@ -19,7 +19,7 @@ postings; what is compared is a third mirror, made afresh from the bucket after 
 
 With --partial the crawls of our store are WARC files that have of what did not change only revisit records of all kinds, answers 304, or nothing
 (`absent = "keep"`), and answers 404 for what is gone; those of the second store have every page in full. What is compared are the rows, without
-the columns that say where a page is; those of links and chunks are found under the week that `documents.stored` names.
+the columns that say where a page is; those of features, links and chunks are found under the week that `documents.stored` names.
 
 With --each-operation the N-th history is one week, and then a second week, a deletion and a vacuum, each killed at its N-th operation: the
 histories 1..M kill at each of the first M operations.
@@ -264,7 +264,7 @@ def compare(store, full, by_rows):
 # What a table says of where a page is, and of its download.
 PLACE = {"documents": ["file", "offset", "length", "record_id", "record_url", "crawled", "stored", "fetched"]}
 # Tables whose rows stay under the week that crawled the page.
-STORED = ["links", "chunks"]
+STORED = ["features", "links", "chunks"]
 
 
 def compare_pages(store, full):
@@ -717,7 +717,8 @@ class Partial(History):
         ours, full, pages = self.write_crawls(known, keep)
         kind = "cluster" if first else "weekly"
         mode = None if first else self.rng.choice(["delta", "delta", "auto", "full"])
-        flags = ["--week", week, "-q", *flags]
+        # A partial crawl may say that all pages are gone; a whole one without a page is refused.
+        flags = ["--week", week, "-q", *(["--allow-empty"] if keep else []), *flags]
         of_ours = ["run", self.job(kind, mode), *flags, "--input", str(ours), *(["--absent", "keep"] if keep else []), *self.how()]
         of_full = ["run", self.job(kind, mode and "full"), *flags, "--input", str(full), "--workers", "1"]
         return of_ours, of_full, pages
