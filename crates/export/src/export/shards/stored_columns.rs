@@ -50,8 +50,12 @@ impl SameColumns {
         if *first == columns {
             return Ok(());
         }
+        let has = |all: &[StoredColumn], name: &str| all.iter().any(|column| column.stored.name() == name);
+        // One that a file lacks moves those after it.
+        let lacking = columns.iter().find(|column| !has(first, column.stored.name()));
+        let lacking = lacking.or_else(|| first.iter().find(|column| !has(&columns, column.stored.name())));
         let other = columns.iter().zip(first).find(|(a, b)| a != b).map(|(column, _)| column);
-        let column = other.or(columns.get(first.len())).or(first.get(columns.len()));
+        let column = lacking.or(other).or(columns.get(first.len())).or(first.get(columns.len()));
         bail!(
             "{name} and {} differ in the column `{}`, and shards have the same columns: give --format jsonl, or leave out --shards and \
              --shard-bytes",
@@ -176,6 +180,22 @@ mod tests {
         }
         let large = DataType::LargeList(Arc::new(Field::new("item", DataType::LargeUtf8, true)));
         assert_eq!(compared(metadata(list(&DataType::Utf8), None), metadata(large, None)), Ok(()));
+    }
+
+    #[test]
+    fn a_column_that_a_file_lacks_is_named() {
+        let file = |names: &[&str]| {
+            let fields: Vec<Field> = names.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect();
+            let writer = ArrowWriter::try_new(Vec::new(), Arc::new(Schema::new(fields)), None).unwrap();
+            let file = SerializedFileReader::new(Bytes::from(writer.into_inner().unwrap())).unwrap();
+            file.metadata().file_metadata().clone()
+        };
+        for (a, b) in [(&["id", "extra", "size"][..], &["id", "size"][..]), (&["id", "x"], &["extra", "id", "x"])] {
+            for (a, b) in [(a, b), (b, a)] {
+                let said = compared(file(a), file(b)).unwrap_err();
+                assert!(said.contains("differ in the column `extra`"), "{said}");
+            }
+        }
     }
 
     #[test]
