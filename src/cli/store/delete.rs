@@ -107,6 +107,7 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
     let Opened { pool, store, manifest, .. } = &opened;
     log.name(format!("delete {}", plan.week));
     warn_above_cores(plan.workers, pool, log);
+    let has_earlier_weeks = manifest.weeks.len() > 1;
     let MatchingDocs { docs, not_found } = matching_docs(store, manifest, &patterns)?;
     // Pages of other URLs may link to a selected URL of which the store has no page.
     let is_mentioned = docs.is_empty() && deletion::is_mentioned(store, &store.committed(plan.week)?, &patterns)?;
@@ -125,7 +126,11 @@ pub(crate) fn run(args: &DeleteArgs, log: &Log) -> Result<ExitCode> {
         let (before, after) = opened.remake(plan, &docs, log)?;
         summary.documents = Some(before.counts.documents - after.counts.documents);
     }
-    print_result(args, &summary, &patterns, log)
+    print_result(args, &summary, &patterns)?;
+    if summary.urls > 0 && summary.documents.is_some() && has_earlier_weeks {
+        log.notice("tables of earlier weeks may still have these pages: `nigh vacuum` removes old weeks");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 impl PageSelection {
@@ -204,10 +209,9 @@ fn matching_docs(store: &Store, manifest: &Manifest, patterns: &UrlPatterns) -> 
     deletion::matching_docs(store, &weeks, patterns, manifest.method.shards, threads)
 }
 
-fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatterns, log: &Log) -> Result<ExitCode> {
+fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatterns) -> Result<()> {
     if args.remake.json {
-        print_json(summary)?;
-        return Ok(ExitCode::SUCCESS);
+        return print_json(summary);
     }
     let DeletionSummary { week, urls, is_mentioned, documents, results, not_found, first_not_found } = summary;
     let what = if args.selection.is_of_ids() { "id" } else { "URL" };
@@ -242,8 +246,5 @@ fn print_result(args: &DeleteArgs, summary: &DeletionSummary, patterns: &UrlPatt
         let name = results.join(" and ");
         print(&format!("{verb} the tables of {name}, which name pages: run the job again\n"))?;
     }
-    if *urls > 0 && documents.is_some() {
-        log.notice("tables of earlier weeks still have these pages: `nigh vacuum` removes old weeks");
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
