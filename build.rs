@@ -1,5 +1,5 @@
-//! The program of development is not position-independent on Linux: tests start it some 30,000
-//! times, and half of each start were its relocations. A release is as the compiler makes it.
+//! The program of development is not position-independent on Linux: tests start it some 25,000
+//! times, and half of each start was its relocations. A release is as the compiler makes it.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
