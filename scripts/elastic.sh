@@ -4,7 +4,7 @@
 #
 #     scripts/elastic.sh [SCHEDULES [SEED]]
 #
-# Wants cargo and /proc; the hosts are processes of this machine (tests/suite/elastic.rs).
+# Wants cargo and /proc; the hosts are processes of this machine (tests/suite/runs/elastic.rs).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export NIGH_SCHEDULES=${1:-50} NIGH_SEED=${2:-$((RANDOM * 1000))}

@@ -1,6 +1,6 @@
 """The client of `nigh live` against the program, and against servers that are busy or break off. Needs the standard library only.
 
-Run by scripts/wheel.sh with the wheel installed, and by tests/suite/live_clients.rs with the program on PATH.
+Run by scripts/wheel.sh with the wheel installed, and by tests/suite/live/clients.rs with the program on PATH.
 """
 
 import http.client

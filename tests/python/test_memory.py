@@ -1,6 +1,6 @@
 """`nigh.cluster`, `nigh.deduplicate` and `Store.add` on rows in memory and in streams, against the same rows in files.
 
-Run by tests/suite/in_memory.rs with the program on PATH. Ends with 4 if pandas, Polars
+Run by tests/suite/inputs/in_memory.rs with the program on PATH. Ends with 4 if pandas, Polars
 or DuckDB is not there.
 """
 

@@ -1,7 +1,7 @@
 //! The fuzz targets: what must hold for any bytes, wherever nigh reads bytes that others wrote. A
 //! panic is a fault.
 //!
-//! tests/suite/fuzzed.rs gives them inputs that a fuzzer found.
+//! tests/suite/inputs/fuzzed.rs gives them inputs that a fuzzer found.
 
 use std::cell::RefCell;
 use std::fs::File;

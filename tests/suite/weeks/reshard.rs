@@ -1,0 +1,554 @@
+//! A store that gets more shards, against its slow twin: a store that was run with so many shards
+//! from the first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::choices::datasets::{lines, text};
+use crate::program::{copy_folder, longs, nigh, of_features, rows_of, run, run_well, tables, texts, week};
+
+const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
+const URLS: u64 = 260;
+
+/// A number below a bound, the same for the same arguments.
+fn choice(of: [u64; 3], bound: u64) -> u64 {
+    let bytes: Vec<u8> = of.iter().flat_map(|number| number.to_le_bytes()).collect();
+    xxhash_rust::xxh3::xxh3_64(&bytes) % bound
+}
+
+fn url(number: u64) -> String {
+    format!("http://h{}.example/d{}/p{number}", number % 7, number % 3)
+}
+
+/// A record of a crawl.
+fn record(kind: &str, number: u64, week: u64, fields: &[String], block: &str) -> String {
+    let hour = choice([number, week, 1], 24);
+    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+    format!(
+        "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {}\r\nWARC-Date: {}T{hour:02}:00:00Z\r\n\
+         WARC-Record-ID: <urn:x:{kind}-{number}-{week}>\r\nContent-Type: application/http;msgtype=response\r\n{fields}\
+         Content-Length: {}\r\n\r\n{block}\r\n\r\n",
+        url(number),
+        WEEKS[week as usize],
+        block.len()
+    )
+}
+
+fn digest(content: u64) -> String {
+    format!("WARC-Payload-Digest: sha1:{content:040x}")
+}
+
+/// A page of a family of texts, with links.
+fn page(number: u64, content: u64) -> String {
+    let links: String =
+        (1..4).map(|step| format!("<a href='{}'>x</a>", url((content + step * 37) % (URLS + 20)))).collect();
+    let text = text(content as usize, 40);
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>page {}</title><p>{text}</p>{links}",
+        if content.is_multiple_of(5) { number } else { content }
+    )
+}
+
+/// The files of a week's crawl, in three waves: pages, later captures, revisits, redirects, and
+/// failed downloads. Each week has new URLs.
+fn crawl(folder: &Path, week: u64) -> Vec<PathBuf> {
+    let mut files = vec![String::new(); 3];
+    for number in 0..URLS + 15 * week {
+        let file = &mut files[choice([number, week, 2], 3) as usize];
+        let content = if choice([number, week, 3], 6) == 0 { number + 100 * week } else { number / 2 };
+        let html = page(number, content);
+        match choice([number, week, 4], 20) {
+            0 | 1 => {}
+            2 => file.push_str(&record("response", number, week, &[], "HTTP/1.1 404 Not Found\r\n\r\n")),
+            3 => {
+                let head = format!("HTTP/1.1 301 Moved\r\nLocation: {}\r\n\r\n", url(number / 3));
+                file.push_str(&record("response", number, week, &[], &head));
+            }
+            4 | 5 if week > 0 => {
+                let of = if choice([number, week, 5], 4) == 0 { 999_999 } else { number / 2 };
+                let profile = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+                file.push_str(&record("revisit", number, week, &[profile.to_owned(), digest(of)], head));
+            }
+            6 => {
+                file.push_str(&record("response", number, week, &[digest(content)], &html));
+                file.push_str(&record("response", number, week, &[digest(content + 1)], &page(number, content + 1)));
+            }
+            _ => file.push_str(&record("response", number, week, &[digest(content)], &html)),
+        }
+    }
+    let path = |at: usize| folder.join(format!("week{week}-{at}.warc"));
+    (0..files.len()).for_each(|at| std::fs::write(path(at), &files[at]).unwrap());
+    (0..files.len()).map(path).collect()
+}
+
+/// The crawls of all weeks, which stores are made of.
+struct CrawlsOfWeeks {
+    folder: tempfile::TempDir,
+    files: Vec<Vec<PathBuf>>,
+}
+
+impl CrawlsOfWeeks {
+    fn new() -> CrawlsOfWeeks {
+        let folder = tempfile::tempdir().unwrap();
+        let files = (0..WEEKS.len() as u64).map(|week| crawl(folder.path(), week)).collect();
+        CrawlsOfWeeks { folder, files }
+    }
+
+    fn store(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs some weeks. The first one makes the shards of the store.
+    fn run(&self, name: &str, shards: u32, weeks: std::ops::Range<usize>, absent: &str, flags: &[&str]) {
+        for week in weeks {
+            let job = self.folder.path().join(format!("{name}.toml"));
+            let method = if week == 0 { format!("[cluster.method]\nshards = {shards}\n") } else { String::new() };
+            let text = format!(
+                "[cluster]\nwave-bytes = 1\nabsent = \"{absent}\"\nmax-unknown-share = 1.0\n[cluster.read]\nmax-links = 50\n{method}"
+            );
+            std::fs::write(&job, text).unwrap();
+            let store = self.store(name);
+            let mut arguments = vec![
+                "run",
+                job.to_str().unwrap(),
+                "-q",
+                "--store",
+                store.to_str().unwrap(),
+                "--week",
+                WEEKS[week],
+                "--input",
+            ];
+            arguments.extend(self.files[week].iter().map(|file| file.to_str().unwrap()));
+            run_well(&[&arguments, flags].concat());
+        }
+    }
+
+    /// A store of the first weeks, in a folder of its own if it is made again.
+    fn copy(&self, from: &str, to: &str) -> PathBuf {
+        copy_folder(&self.store(from), &self.store(to));
+        self.store(to)
+    }
+}
+
+fn reshard(store: &Path, shards: u32, flags: &[&str]) -> String {
+    let shards = shards.to_string();
+    run_well(&[&["reshard", store.to_str().unwrap(), "--shards", &shards, "-q"], flags].concat()).stdout
+}
+
+/// The tables of two stores or weeks that differ.
+fn differing(a: &Path, b: &Path) -> Vec<String> {
+    let (a, b) = (tables(a), tables(b));
+    assert!(a.len() > 10, "{} tables are too few to compare", a.len());
+    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    names.into_iter().filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
+}
+
+fn shards_of(store: &Path) -> u64 {
+    let text = std::fs::read(store.join("_nigh/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    manifest["method"]["shards"].as_u64().unwrap()
+}
+
+#[test]
+fn a_store_with_more_shards_is_one_that_had_them_from_the_first() {
+    let crawls = CrawlsOfWeeks::new();
+    for (absent, from, to, how) in [
+        ("missing", 1, 2, ["--workers", "4", "--processes", "1"]),
+        ("keep", 4, 8, ["--workers", "1", "--processes", "1"]),
+        ("keep", 2, 8, ["--workers", "2", "--processes", "1"]),
+        ("missing", 4, 16, ["--workers", "2", "--processes", "2"]),
+    ] {
+        let [name, twin] = ["", "-twin"].map(|end| format!("{absent}-{from}-{to}{end}"));
+        crawls.run(&name, from, 0..3, absent, &[]);
+        crawls.run(&twin, to, 0..3, absent, &["--workers", "2"]);
+        let (store, twin_store) = (crawls.store(&name), crawls.store(&twin));
+        assert!(!differing(&store, &twin_store).is_empty());
+        let said = reshard(&store, to, &how);
+        assert!(said.contains(&format!("has {to} shards now, instead of {from}; 3 weeks made again")), "{said}");
+        assert_eq!(differing(&store, &twin_store), [""; 0], "{absent}, {from} to {to}");
+        // Something of all kinds was there.
+        let last = week(&store, WEEKS[2]);
+        for table in ["links", "missing", "redirects", "host-failures", "captures", "changes", "chunks"] {
+            assert!(!rows_of(&last, table, &[]).is_empty() || table == "captures", "{table}");
+        }
+        assert!(longs(&last, "clusters", "similar_size").iter().filter(|size| **size > 1).count() > 50);
+        // Both go on, and are the same.
+        crawls.run(&name, to, 3..4, absent, &[]);
+        crawls.run(&twin, to, 3..4, absent, &[]);
+        assert_eq!(differing(&store, &twin_store), [""; 0], "{absent}, {from} to {to}, a week later");
+    }
+}
+
+/// Adds a batch of records with ids and a score to a store, verified exactly.
+fn add(folder: &Path, name: &str, shards: u32, batch: usize) {
+    let texts: Vec<String> = (0..90).map(|n| text(n * (batch + 2) % 140, 35)).collect();
+    let input = folder.join(format!("batch{batch}.jsonl"));
+    if !input.exists() {
+        // An input that is written again has another time.
+        let fields = |n: usize| format!("\"id\": {}, \"score\": {}, ", batch * 60 + n, n * 7 % 11);
+        std::fs::write(&input, lines(&texts, fields)).unwrap();
+    }
+    let job = folder.join(format!("{name}.toml"));
+    // Later batches have the shards of the store, whether they name the rest or nothing.
+    let method = match batch {
+        0 => format!("[cluster.method]\nshards = {shards}\nsimilarity = 0.8\nverify = \"exact\"\n"),
+        1 => String::new(),
+        _ => "[cluster.method]\nsimilarity = 0.8\nverify = \"exact\"\n".to_owned(),
+    };
+    let text =
+        format!("[cluster]\ncanonical = {{ by = [\"score desc\"] }}\n[cluster.read.columns]\nid = \"id\"\n{method}");
+    std::fs::write(&job, text).unwrap();
+    let store = folder.join(name);
+    let input = input.to_str().unwrap();
+    run_well(&["add", store.to_str().unwrap(), job.to_str().unwrap(), "-q", "--week", WEEKS[batch], "--input", input]);
+}
+
+#[test]
+fn batches_are_added_to_a_store_with_more_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    for batch in 0..3 {
+        add(folder.path(), "store", 2, batch);
+        add(folder.path(), "twin", 8, batch);
+    }
+    let [store, twin] = ["store", "twin"].map(|name| folder.path().join(name));
+    reshard(&store, 8, &["--workers", "2"]);
+    assert_eq!(differing(&store, &twin), [""; 0]);
+    assert!(!longs(&week(&store, WEEKS[2]), "values", "doc").is_empty());
+    ["store", "twin"].iter().for_each(|name| add(folder.path(), name, 8, 3));
+    assert_eq!(differing(&store, &twin), [""; 0]);
+    // What exact verification reads again must be there.
+    let input = folder.path().join("batch1.jsonl");
+    let text = std::fs::read_to_string(&input).unwrap();
+    std::fs::write(&input, text.to_owned() + "{}\n").unwrap();
+    let refused = |found: &str| {
+        let ran = run(&["reshard", store.to_str().unwrap(), "--shards", "16"]);
+        assert!(
+            ran.code == Some(1) && ran.stderr.contains("batch1.jsonl") && ran.stderr.contains(found),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("shards = 16 in [method]"), "{}", ran.stderr);
+    };
+    refused("has changed since");
+    std::fs::remove_file(&input).unwrap();
+    refused("is not there");
+    assert_eq!(differing(&store, &twin), [""; 0]);
+}
+
+#[test]
+fn deleted_pages_keep_their_places() {
+    let crawls = CrawlsOfWeeks::new();
+    for (name, shards) in [("store", 2), ("twin", 8)] {
+        crawls.run(name, shards, 0..3, "keep", &[]);
+    }
+    let [store, twin] = ["store", "twin"].map(|name| crawls.store(name));
+    let last = week(&store, WEEKS[2]);
+    // Pages of earlier weeks that are in no cluster: others would take ids of clusters with them.
+    let alone: BTreeSet<String> = texts(&last, "clusters", "url")
+        .into_iter()
+        .zip(longs(&last, "clusters", "similar_size"))
+        .filter_map(|(url, size)| (size == 1).then_some(url))
+        .collect();
+    let earlier: BTreeSet<String> = texts(&week(&store, WEEKS[0]), "urls", "url").into_iter().collect();
+    let deleted: Vec<&str> = alone.intersection(&earlier).map(|url| url.as_str()).take(9).collect();
+    assert_eq!(deleted.len(), 9);
+    for store in [&store, &twin] {
+        run_well(&[&["delete", "-q", "--store", store.to_str().unwrap(), "--url"], &deleted[..]].concat());
+    }
+    reshard(&store, 8, &["--workers", "2"]);
+    let ids_of = |store: &Path| -> BTreeMap<String, i64> {
+        let last = week(store, WEEKS[2]);
+        texts(&last, "documents", "url").into_iter().zip(longs(&last, "documents", "doc")).collect()
+    };
+    assert_eq!(ids_of(&store), ids_of(&twin));
+    // Where the links of pages that stay lie is decided segment by segment.
+    let by_rows = |store: &Path, number: usize| {
+        let of = week(store, WEEKS[number]);
+        let clusters = ["doc", "url", "similar_root", "identical_root", "exact_root", "cluster_id", "canonical"];
+        let tables: [(&str, &[&str]); 4] = [
+            ("clusters", &clusters),
+            ("evidence", &["doc", "neighbour", "agreements", "similarity"]),
+            ("missing", &["doc", "url", "reason"]),
+            ("changes", &["cluster_id", "event", "before", "after"]),
+        ];
+        (tables.map(|(table, columns)| rows_of(&of, table, columns)), of_features(&of, "supershingles"))
+    };
+    assert!(by_rows(&store, 2) == by_rows(&twin, 2));
+    for name in ["store", "twin"] {
+        crawls.run(name, 8, 3..4, "keep", &[]);
+    }
+    assert!(by_rows(&store, 3) == by_rows(&twin, 3));
+    assert_eq!(ids_of(&store), ids_of(&twin));
+}
+
+/// A week in one file: those pages of which `share` in a hundred are crawled.
+fn part_of_pages(folder: &Path, week: u64, share: u64) -> Vec<PathBuf> {
+    let path = folder.join(format!("week{week}.warc"));
+    let numbers = (0..URLS).filter(|number| choice([*number, week, 9], 100) < share);
+    let records = numbers.map(|number| record("response", number, week, &[], &page(number, number / 2)));
+    std::fs::write(&path, records.collect::<String>()).unwrap();
+    vec![path]
+}
+
+/// The links of all pages of a week, wherever they lie.
+fn links_of_pages(store: &Path, number: usize) -> BTreeMap<i64, BTreeSet<String>> {
+    let of = week(store, WEEKS[number]);
+    let stored = rows_of(&of, "documents", &["doc", "stored"]);
+    let mut links: BTreeMap<i64, BTreeSet<String>> =
+        longs(&of, "documents", "doc").into_iter().map(|doc| (doc, BTreeSet::new())).collect();
+    for date in &WEEKS[..=number] {
+        if !store.join(format!("links/week={date}")).exists() {
+            continue;
+        }
+        let of = week(store, date);
+        for (doc, target) in longs(&of, "links", "doc").into_iter().zip(texts(&of, "links", "target_url")) {
+            let is_here = stored.iter().any(|row| row[0] == doc.to_string() && row[1] == *date);
+            links.get_mut(&doc).filter(|_| is_here).into_iter().for_each(|of_page| _ = of_page.insert(target.clone()));
+        }
+    }
+    links
+}
+
+#[test]
+fn pages_that_stayed_have_their_links_after_pages_were_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let shares = [100, 65, 10, 30];
+    let files = (0..4).map(|week| part_of_pages(folder.path(), week, shares[week as usize])).collect();
+    let crawls = CrawlsOfWeeks { folder, files };
+    for (name, shards) in [("store", 1), ("twin", 32)] {
+        crawls.run(name, shards, 0..3, "keep", &[]);
+    }
+    let [store, twin] = ["store", "twin"].map(|name| crawls.store(name));
+    let last = week(&store, WEEKS[2]);
+    let alone = texts(&last, "clusters", "url").into_iter().zip(longs(&last, "clusters", "similar_size"));
+    let deleted = alone.filter_map(|(url, size)| (size == 1).then_some(url)).nth(3).unwrap();
+    for store in [&store, &twin] {
+        run_well(&["delete", "-q", "--store", store.to_str().unwrap(), "--url", &deleted]);
+    }
+    reshard(&store, 32, &["--workers", "2"]);
+    let wanted = links_of_pages(&twin, 2);
+    assert!(wanted.values().filter(|links| links.len() > 1).count() > 200);
+    assert!(links_of_pages(&store, 2) == wanted);
+    for name in ["store", "twin"] {
+        crawls.run(name, 32, 3..4, "keep", &[]);
+    }
+    assert!(links_of_pages(&store, 3) == links_of_pages(&twin, 3));
+    run_well(&["delete", "-q", "--store", store.to_str().unwrap(), "--host", "h3.example"]);
+}
+
+#[test]
+fn a_deleted_page_whose_place_is_not_known_is_named() {
+    let crawls = CrawlsOfWeeks::new();
+    crawls.run("store", 1, 0..1, "missing", &[]);
+    // All pages of some hosts: with three waves and one shard some of them were first or last of a
+    // new shard.
+    let store = crawls.store("store");
+    let name = store.to_str().unwrap();
+    run_well(&["delete", "-q", "--store", name, "--host", "h1.example", "h2.example", "h3.example"]);
+    let before = tables(&store);
+    let ran = run(&["reshard", name, "--shards", "4"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("a page was deleted from week 2024-01-08"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("another --store with shards = 4 in [method]"), "{}", ran.stderr);
+    assert!(tables(&store) == before && shards_of(&store) == 1);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_clear_words() {
+    let crawls = CrawlsOfWeeks::new();
+    crawls.run("store", 4, 0..2, "missing", &[]);
+    let store = crawls.store("store");
+    let name = store.to_str().unwrap();
+    let before = tables(&store);
+    let refused = |shards: &str, code: i32, words: &[&str]| {
+        let ran = run(&["reshard", name, "--shards", shards]);
+        assert_eq!(ran.code, Some(code), "{shards}: {}{}", ran.stdout, ran.stderr);
+        words.iter().for_each(|word| assert!(ran.stderr.contains(word), "{shards}: {}", ran.stderr));
+        assert!(tables(&store) == before, "{shards}");
+    };
+    refused("12", 2, &["--shards 12", "powers of two"]);
+    refused("0", 2, &["powers of two"]);
+    refused("131072", 2, &["powers of two from 1 to 65536"]);
+    refused("2", 2, &["has 4 shards", "give 8"]);
+    // The number that it has is no mistake: a run that was killed at its end may be repeated.
+    assert!(run_well(&["reshard", name, "--shards", "4"]).stdout.contains("has 4 shards: nothing to do"));
+    let dry: serde_json::Value =
+        serde_json::from_str(&run_well(&["reshard", name, "--shards", "8", "--dry-run", "--json"]).stdout).unwrap();
+    assert_eq!(dry, serde_json::json!({ "from": 4, "to": 8, "weeks": WEEKS[..2], "results": [] }));
+    assert!(tables(&store) == before);
+    // Another process writes.
+    let lock = nigh::state::Store::at(&store).lock().unwrap();
+    refused("8", 1, &["another run writes to the store"]);
+    // Dropping it would not be enough: processes that other tests start at the same time inherit
+    // it.
+    lock.unlock().unwrap();
+    // A journal of `nigh live` with a batch.
+    let folder = store.join("_nigh/live");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("journal"), live_journal(&crawls)).unwrap();
+    refused("8", 1, &["_nigh/live/journal has 1 batches of `nigh live`", "POST /commit"]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    // Weeks that were removed.
+    run_well(&["vacuum", "--store", name, "--keep", "1"]);
+    let ran = run(&["reshard", name, "--shards", "8"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("weeks before 2024-01-15 were removed"), "{}", ran.stderr);
+    let nowhere = crawls.store("nowhere");
+    let ran = run(&["reshard", nowhere.to_str().unwrap(), "--shards", "8"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("is not a nigh store") && !nowhere.exists(), "{}", ran.stderr);
+}
+
+/// A journal that `nigh live` wrote for another store, with one batch.
+fn live_journal(crawls: &CrawlsOfWeeks) -> Vec<u8> {
+    let other = crawls.store("live");
+    let mut command = nigh(&["live", other.to_str().unwrap(), "--by", "url", "--stdin"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(
+        &mut input,
+        b"{\"url\": \"http://a.example/\", \"text\": \"one two three four five six\"}\n",
+    )
+    .unwrap();
+    let journal = other.join("_nigh/live/journal");
+    let begun = Instant::now();
+    while std::fs::metadata(&journal).map_or(0, |file| file.len()) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the batch is in the journal");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::fs::read(journal).unwrap()
+}
+
+#[test]
+fn a_kill_leaves_the_store_as_it_was_or_as_it_becomes_and_a_second_call_finishes_it() {
+    let crawls = CrawlsOfWeeks::new();
+    crawls.run("base", 2, 0..3, "keep", &[]);
+    crawls.run("twin", 8, 0..3, "keep", &[]);
+    let (base, twin) = (tables(&crawls.store("base")), tables(&crawls.store("twin")));
+    let timed = crawls.copy("base", "timed");
+    let begun = Instant::now();
+    reshard(&timed, 8, &[]);
+    let whole = begun.elapsed();
+    assert!(tables(&timed) == twin);
+    let (mut resumed, mut unchanged) = (0, 0);
+    const ROUNDS: u32 = 12;
+    for round in 0..ROUNDS {
+        let store = crawls.copy("base", &format!("killed{round}"));
+        let processes = ["1", "2"][round as usize % 2];
+        let mut command =
+            nigh(&["reshard", store.to_str().unwrap(), "--shards", "8", "--processes", processes, "--workers", "1"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(whole * (round + 1) / (ROUNDS - 1));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What readers see: all of it as it was, or all of it as it becomes.
+        let left = tables(&store);
+        assert!(left == base || left == twin, "round {round}");
+        assert_eq!(shards_of(&store), if left == base { 2 } else { 8 }, "round {round}");
+        unchanged += u32::from(left == base);
+        resumed += u32::from(store.join("_nigh/work/reshard/_nigh/week=2024-01-08").exists());
+        // The weeks that are made already stay, also with other workers.
+        reshard(&store, 8, &["--workers", "2"]);
+        assert!(tables(&store) == twin, "round {round}");
+        assert!(!store.join("_nigh/work").exists(), "round {round}");
+        std::fs::remove_dir_all(&store).unwrap();
+    }
+    eprintln!("{unchanged} of {ROUNDS} were as before, {resumed} had a week");
+    assert!(unchanged > 1 && resumed > 0);
+}
+
+#[test]
+fn all_weeks_are_made_and_a_kill_came_before_they_were_published() {
+    let crawls = CrawlsOfWeeks::new();
+    crawls.run("base", 2, 0..2, "missing", &[]);
+    let whole = crawls.copy("base", "whole");
+    reshard(&whole, 4, &[]);
+    let twin = tables(&whole);
+    // As it is between the steps of `Store::finish_resharding`.
+    for step in ["manifest", "emptied", "renamed"] {
+        let store = crawls.copy("base", step);
+        let inner = store.join("_nigh/work/reshard");
+        // A store with the weeks of the finished one, laid out as the inner one is.
+        copy_folder(&whole, &inner);
+        let of_whole = std::fs::read_to_string(whole.join("_nigh/manifest.json")).unwrap();
+        std::fs::write(inner.join("manifest.json"), &of_whole).unwrap();
+        if step != "manifest" {
+            std::fs::remove_file(inner.join("_nigh/manifest.json")).unwrap();
+            std::fs::remove_file(inner.join("views.sql")).unwrap();
+        }
+        if step == "renamed" {
+            std::fs::remove_file(inner.join("_nigh/lock")).unwrap();
+            std::fs::rename(&inner, store.join("_nigh/work/commit")).unwrap();
+            // Any command completes it.
+            run_well(&["vacuum", "--store", store.to_str().unwrap(), "--keep", "9"]);
+        }
+        let said = reshard(&store, 4, &[]);
+        assert!(said.contains(if step == "renamed" { "nothing to do" } else { "4 shards now" }), "{step}: {said}");
+        assert!(tables(&store) == twin && shards_of(&store) == 4, "{step}");
+        assert!(!store.join("_nigh/work").exists() && !store.join("manifest.json").exists(), "{step}");
+    }
+    // Another commit makes the inner store worthless, and removes it.
+    let store = crawls.copy("base", "other");
+    copy_folder(&whole, &store.join("_nigh/work/reshard"));
+    crawls.run("other", 2, 2..3, "missing", &[]);
+    assert!(!store.join("_nigh/work").exists() && shards_of(&store) == 2);
+}
+
+#[test]
+fn studies_stay_and_are_from_before_and_the_log_of_a_catalog_goes_on() {
+    let crawls = CrawlsOfWeeks::new();
+    crawls.run("store", 2, 0..2, "keep", &[]);
+    let store = crawls.store("store");
+    let name = store.to_str().unwrap();
+    run_well(&["catalog", name, "--format", "delta"]);
+    run_well(&["run", "jobs/overlap.toml", "-q", "--store", name]);
+    let of_study = tables(&store.join("overlap"));
+    let page = crawls.folder.path().join("report.html");
+    let report = || {
+        run_well(&["report", name, "--out", page.to_str().unwrap()]);
+        std::fs::read_to_string(&page).unwrap()
+    };
+    let before = report();
+    let said = reshard(&store, 4, &[]);
+    assert!(said.contains("The tables of overlap have the ids from before"), "{said}");
+    assert!(!of_study.is_empty() && tables(&store.join("overlap")) == of_study);
+    let outdated = "as it was before week 2024-01-15 was changed";
+    assert!(!before.contains(outdated) && report().contains(outdated), "the report says that it is outdated");
+    // The log of each table has the files that are there.
+    for table in ["clusters", "links", "urls"] {
+        let mut logs: Vec<PathBuf> = std::fs::read_dir(store.join(table).join("_delta_log"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+            .collect();
+        logs.sort();
+        let mut listed = BTreeSet::new();
+        for line in logs
+            .iter()
+            .flat_map(|log| std::fs::read_to_string(log).unwrap().lines().map(str::to_owned).collect::<Vec<_>>())
+        {
+            let action: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if let Some(path) = action["add"]["path"].as_str() {
+                listed.insert(path.replace("%3D", "="));
+            }
+            if let Some(path) = action["remove"]["path"].as_str() {
+                listed.remove(&path.replace("%3D", "="));
+            }
+        }
+        let files = walkdir::WalkDir::new(store.join(table)).into_iter().map(|entry| entry.unwrap().into_path());
+        let parquet = files.filter(|path| path.extension().is_some_and(|extension| extension == "parquet"));
+        let there = parquet.map(|path| path.strip_prefix(store.join(table)).unwrap().to_str().unwrap().to_owned());
+        assert_eq!(listed, there.collect::<BTreeSet<_>>(), "{table}");
+    }
+    // The study is made again of the new tables.
+    run_well(&["run", "jobs/overlap.toml", "-q", "--store", name]);
+    crawls.run("twin", 4, 0..2, "keep", &[]);
+    let twin = crawls.store("twin");
+    run_well(&["run", "jobs/overlap.toml", "-q", "--store", twin.to_str().unwrap()]);
+    assert!(tables(&store.join("overlap")) == tables(&twin.join("overlap")));
+    let documents = |json: &str| -> serde_json::Value { serde_json::from_str(json).unwrap() };
+    let shown = documents(&run_well(&["show", name, "--json"]).stdout);
+    assert_eq!(shown["counts"], documents(&run_well(&["show", twin.to_str().unwrap(), "--json"]).stdout)["counts"]);
+}
