@@ -110,7 +110,8 @@ pub struct Resharding {
     pub factor: u32,
     /// The number of document ids that it assigns in each new shard.
     pub urls: Vec<u64>,
-    /// Whether pages were deleted from it.
+    /// Whether its pages that stayed are not what the week before has of them: pages were deleted
+    /// from it, or its chunks were made later.
     pub is_remade: bool,
 }
 

@@ -17,14 +17,16 @@ use crate::cli::signals::stop_on_signals;
 use crate::cli::worker::{ProcessWork, cluster};
 use crate::cli::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Absent, Cluster, Keep, Method, Mode, Verify};
+use crate::jobs::chunks::CHUNKS_SINCE;
 use crate::jobs::resharding::OldStore;
 use crate::launch::Peers;
 use crate::log::Log;
 use crate::plan::{Plan, Resharding, folders_of, inputs_by_week, stamp_of};
 use crate::records::{MAX_SHARDS, Week};
 use crate::report::print;
-use crate::state::{CommittedWeek, Earlier, Manifest, Store};
+use crate::state::{CommittedWeek, Earlier, Manifest, Store, WholeWeek, commit_of};
 use crate::summary::Summary;
+use crate::tables::{ChunkRow, DocumentRow, Table as _};
 
 /// Examples at the end of `nigh help reshard`.
 const RESHARD_EXAMPLES: &str = "\
@@ -175,6 +177,18 @@ fn job_text(store: &Store, week: &CommittedWeek) -> Result<String> {
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
+/// The job of a week, with the line that its chunks were made later if they were. Older versions
+/// did not note that, but the chunks are in files of another commit than the documents.
+fn noted_job(store: &Store, whole: &WholeWeek) -> Result<String> {
+    let mut text = job_text(store, &whole.committed)?;
+    let commit = |table: &str| whole.files.get(table)?.first().and_then(|part| commit_of(&part.file));
+    let of_chunks = commit(ChunkRow::NAME);
+    if of_chunks.is_some() && of_chunks != commit(DocumentRow::NAME) && !text.lines().any(|line| line == CHUNKS_SINCE) {
+        text += &format!("{CHUNKS_SINCE}\n");
+    }
+    Ok(text)
+}
+
 /// The job of a week as it is kept with the week with more shards.
 fn with_shards(text: &str, from: u32, to: u32) -> String {
     let Ok(job) = Cluster::of_text(text) else { return text.to_owned() };
@@ -257,7 +271,7 @@ impl ReshardedWeek<'_> {
         let Opened { config, pool, manifest, .. } = opened;
         let whole = store.whole(week)?;
         let of_made = made.manifest()?.context("the inner store was begun")?;
-        let text = job_text(store, week)?;
+        let text = noted_job(store, &whole)?;
         let job = job_of(&text, folders_of(&whole, week.week));
         let [inputs, earlier_inputs] = job.inputs_again((store, &whole), whole.method.verify);
         let JobOfWeek { reading, canonical, accuracy } = job;
@@ -279,7 +293,7 @@ impl ReshardedWeek<'_> {
                 key: whole.journal.key,
                 factor: *factor,
                 urls: urls.clone(),
-                is_remade: text.lines().any(|line| line.starts_with(DELETED_SINCE)),
+                is_remade: text.lines().any(|line| line.starts_with(DELETED_SINCE) || line == CHUNKS_SINCE),
             }),
             absent: Absent::Missing,
             folders: whole.folders,

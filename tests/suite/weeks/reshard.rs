@@ -88,13 +88,15 @@ fn crawl(folder: &Path, week: u64) -> Vec<PathBuf> {
 struct CrawlsOfWeeks {
     folder: tempfile::TempDir,
     files: Vec<Vec<PathBuf>>,
+    /// Whether weeks have the table `chunks`.
+    chunks: bool,
 }
 
 impl CrawlsOfWeeks {
     fn new() -> CrawlsOfWeeks {
         let folder = tempfile::tempdir().unwrap();
         let files = (0..WEEKS.len() as u64).map(|week| crawl(folder.path(), week)).collect();
-        CrawlsOfWeeks { folder, files }
+        CrawlsOfWeeks { folder, files, chunks: true }
     }
 
     fn store(&self, name: &str) -> PathBuf {
@@ -107,7 +109,8 @@ impl CrawlsOfWeeks {
             let job = self.folder.path().join(format!("{name}.toml"));
             let method = if week == 0 { format!("[cluster.method]\nshards = {shards}\n") } else { String::new() };
             let text = format!(
-                "[cluster]\nwave-bytes = 1\nabsent = \"{absent}\"\nmax-unknown-share = 1.0\n[cluster.read]\nmax-links = 50\n{method}"
+                "[cluster]\nwave-bytes = 1\nabsent = \"{absent}\"\nmax-unknown-share = 1.0\n[cluster.read]\nmax-links = 50\n[cluster.keep]\nchunks = {}\n{method}",
+                self.chunks
             );
             std::fs::write(&job, text).unwrap();
             let store = self.store(name);
@@ -317,7 +320,7 @@ fn pages_that_stayed_have_their_links_after_pages_were_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let shares = [100, 65, 10, 30];
     let files = (0..4).map(|week| part_of_pages(folder.path(), week, shares[week as usize])).collect();
-    let crawls = CrawlsOfWeeks { folder, files };
+    let crawls = CrawlsOfWeeks { folder, files, chunks: true };
     for (name, shards) in [("store", 1), ("twin", 32)] {
         crawls.run(name, shards, 0..3, "keep", &[]);
     }
@@ -337,6 +340,45 @@ fn pages_that_stayed_have_their_links_after_pages_were_deleted() {
     }
     assert!(links_of_pages(&store, 3) == links_of_pages(&twin, 3));
     run_well(&["delete", "-q", "--store", store.to_str().unwrap(), "--host", "h3.example"]);
+}
+
+/// The week before has none of the pages that stayed.
+#[test]
+fn chunks_that_were_made_later_are_those_of_the_same_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [100, 60, 20].iter().zip(0..).map(|(share, week)| part_of_pages(folder.path(), week, *share)).collect();
+    let mut crawls = CrawlsOfWeeks { folder, files, chunks: false };
+    crawls.run("store", 1, 0..1, "missing", &[]);
+    crawls.run("store", 1, 1..2, "keep", &[]);
+    let store = crawls.store("store");
+    let inputs = crawls.files[..2].iter().flatten().map(|file| file.to_str().unwrap());
+    let chunks = ["run", "jobs/chunks.toml", "-q", "--store", store.to_str().unwrap(), "--week", WEEKS[1], "--input"];
+    run_well(&chunks.into_iter().chain(inputs).collect::<Vec<_>>());
+    // By URL: documents get other ids.
+    let of_urls = |number: usize| {
+        let of = week(&store, WEEKS[number]);
+        let docs = longs(&of, "documents", "doc").into_iter().map(|doc| doc.to_string());
+        let urls: BTreeMap<String, String> = docs.zip(texts(&of, "documents", "url")).collect();
+        let columns = ["--week", WEEKS[number], "--columns", "doc,text,characters"];
+        let rows = run_well(&[&["table", store.to_str().unwrap(), "chunks"][..], &columns].concat()).stdout;
+        let rows = rows.lines().skip(1).map(|row| row.split_once(',').unwrap());
+        rows.map(|(doc, row)| (urls[doc].clone(), row.to_owned())).collect::<BTreeMap<_, _>>()
+    };
+    let wanted = of_urls(1);
+    assert_eq!(wanted.len() as u64, URLS);
+    for shards in [4, 8] {
+        reshard(&store, shards, &[]);
+        assert!(of_urls(1) == wanted, "{shards} shards");
+    }
+    // A week that is made again keeps the note of it.
+    run_well(&["verify", "-q", store.to_str().unwrap(), "--similarity", "0.8", "--by", "estimate"]);
+    reshard(&store, 16, &[]);
+    assert!(of_urls(1) == wanted);
+    crawls.chunks = true;
+    crawls.run("store", 16, 2..3, "keep", &[]);
+    let last = of_urls(2);
+    reshard(&store, 32, &[]);
+    assert!(last.len() as u64 == URLS && of_urls(2) == last && of_urls(1) == wanted);
 }
 
 #[test]

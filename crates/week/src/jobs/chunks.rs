@@ -39,6 +39,9 @@ use crate::watch::{Stage, Watch};
 /// The number of missing pages that are named.
 const NAMED: usize = 5;
 
+/// The line of a week's job that says that its chunks were made later.
+pub const CHUNKS_SINCE: &str = "# Chunks made since.";
+
 /// What the job computes, and with what.
 pub struct ChunksPlan {
     /// The store of the week.
@@ -169,7 +172,7 @@ pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     whole.files.insert(ChunkRow::NAME.to_owned(), files);
     whole.kept.values_mut().for_each(|files| drop(files.remove(ChunkRow::NAME)));
     whole.committed.commit = plan.commit;
-    store.amend(&whole)?;
+    store.amend(&whole, CHUNKS_SINCE)?;
     Ok(summary)
 }
 

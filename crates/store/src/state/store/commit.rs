@@ -112,12 +112,12 @@ impl Store {
 
     /// Replaces the `week.json` of a committed week by one that lists other files for some tables.
     /// Those that the store lacks are staged. The week keeps its identity, so what was made from it
-    /// still holds. The caller holds the lock.
+    /// still holds. Its job gets the line `note`, unless it has that. The caller holds the lock.
     ///
     /// # Errors
     /// If another run has committed meanwhile, or a file cannot be written. The store is then as it
     /// was, or the next run completes the commit.
-    pub fn amend(&self, whole: &WholeWeek) -> Result<()> {
+    pub fn amend(&self, whole: &WholeWeek, note: &str) -> Result<()> {
         let committed = &whole.committed;
         let before = self.records(&self.committed(committed.week)?);
         let mut manifest = self.manifest()?.unwrap_or_else(|| Manifest::new(&whole.method)).next()?;
@@ -125,9 +125,12 @@ impl Store {
         let records = self.staged_records(committed.week, committed.commit);
         std::fs::create_dir_all(&records).with_context(|| format!("cannot make {}", records.display()))?;
         for name in ["job.toml", "summary.json"] {
-            let text = std::fs::read(before.join(name))
+            let mut text = std::fs::read_to_string(before.join(name))
                 .with_context(|| format!("cannot read {}", before.join(name).display()))?;
-            replace(&records.join(name), &text)?;
+            if name == "job.toml" && !text.lines().any(|line| line == note) {
+                text += &format!("{note}\n");
+            }
+            replace(&records.join(name), text.as_bytes())?;
         }
         whole.write(&records.join(WEEK))?;
         manifest.put(committed.clone());
