@@ -3,10 +3,10 @@
 use anyhow::{Result, ensure};
 use arrow_array::{Array as _, Int64Array, StringArray};
 
-use crate::operators::scan::{late_hash, late_targets};
+use crate::operators::scan::LateTargets;
 use crate::records::DocId;
 use crate::state::{History, WeekTables};
-use crate::structures::{ByKey, Ownership};
+use crate::structures::Ownership;
 use crate::tables::{ClusterRow, LinkRow, MissingRow, Scan, Table as _, field};
 
 /// The columns of pages.
@@ -44,7 +44,7 @@ pub(super) struct LastWeek<'a> {
     pub tables: WeekTables,
     owned: Ownership,
     /// The documents of URLs that came after a page that links to them.
-    late: ByKey<u64, DocId>,
+    late: LateTargets,
 }
 
 impl<'a> LastWeek<'a> {
@@ -55,7 +55,7 @@ impl<'a> LastWeek<'a> {
     pub fn open(history: &'a History) -> Result<LastWeek<'a>> {
         let number = history.weeks.len() - 1;
         let owned = Ownership::new(0, 1, history.rows_by_shard());
-        let late = late_targets(history, number, &owned)?;
+        let late = LateTargets::of_all(history, number, &owned)?;
         Ok(LastWeek { history, tables: history.tables(number), owned, late })
     }
 
@@ -127,8 +127,7 @@ impl<'a> LastWeek<'a> {
                         self.history.check(self.number(), doc, shard, rows.path())?;
                         let target = match targets.is_valid(row) {
                             true => Some(DocId::from_table(targets.value(row))),
-                            false if self.late.is_empty() => None,
-                            false => self.late.get(&late_hash(urls.value(row))).copied(),
+                            false => self.late.of(urls.value(row)),
                         };
                         each(&UrlLink {
                             page: self.owned.index(doc),

@@ -174,10 +174,10 @@ impl History {
     /// hash: what [`UrlLookup`](crate::state::UrlLookup) opens.
     ///
     /// # Errors
-    /// If the manifest or a `week.json` cannot be read.
+    /// If the manifest or a `week.json` is missing or cannot be read.
     pub fn urls(&self, number: usize) -> Result<BTreeMap<u32, Vec<RowRange>>> {
         let store = Store::at(&self.store);
-        let Some(manifest) = store.manifest()? else { return Ok(BTreeMap::new()) };
+        let manifest = store.manifest()?.with_context(|| format!("{} has no manifest", self.store.display()))?;
         let mut weeks = Earlier { removed: manifest.removed, weeks: manifest.weeks };
         weeks.weeks.retain(|week| week.week <= self.weeks[number].week);
         store.url_indexes(&weeks)
