@@ -103,7 +103,7 @@ fn an_older_store_goes_on_as_one_that_was_never_older() {
     assert!(error.code == Some(1) && error.stderr.contains("`nigh upgrade`"), "{}", error.stderr);
     assert_eq!(old.records().0, 9, "what is refused stays as it is");
     let said = run_well(&["upgrade", &old.name()]).stdout;
-    assert!(said.contains("format 10 now, instead of 9, with 2 weeks"), "{said}");
+    assert!(said.contains("format 11 now, instead of 9, with 2 weeks"), "{said}");
     assert_eq!(old.files(), files, "tables stay as they are");
     let records = old.records();
     assert!(run_well(&["upgrade", &old.name()]).stdout.contains("nothing to do"));
@@ -122,6 +122,29 @@ fn an_older_store_goes_on_as_one_that_was_never_older() {
     assert!(overlap(&old) == overlap(&fresh) && !overlap(&old).is_empty());
 }
 
+/// Stores of format 10 have nothing that must be changed.
+#[test]
+fn a_store_of_the_format_before_goes_on_as_it_is() {
+    let [upgraded, goes_on] = [Upgrading::fresh(), Upgrading::fresh()];
+    for store in [&upgraded, &goes_on] {
+        let manifest = store.store().join("_nigh/manifest.json");
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        let before = text.replacen("\"format\": 11", "\"format\": 10", 1);
+        assert_ne!(text, before);
+        std::fs::write(manifest, before).unwrap();
+        assert!(!store.is_refused());
+        store.overlap();
+    }
+    let weeks = goes_on.records();
+    assert_eq!(weeks.0, 10, "no week came");
+    let said = run_well(&["upgrade", &upgraded.name()]).stdout;
+    assert!(said.contains("format 11 now, instead of 10, with 2 weeks"), "{said}");
+    assert_eq!(upgraded.records(), (11, weeks.1.clone()));
+    goes_on.add(2);
+    assert_eq!(goes_on.records(), (11, weeks.1));
+    assert!(run_well(&["upgrade", &goes_on.name()]).stdout.contains("nothing to do"));
+}
+
 #[test]
 fn a_kill_leaves_the_old_format_or_the_new() {
     let whole = Upgrading::old();
@@ -137,7 +160,7 @@ fn a_kill_leaves_the_old_format_or_the_new() {
         old.is_refused();
         run_well(&["upgrade", &old.name()]);
         let (format, weeks) = old.records();
-        assert!(format == 10 && weeks == whole.records().1, "after {moment}");
+        assert!(format == 11 && weeks == whole.records().1, "after {moment}");
         assert_eq!(shown(&old).len(), 4);
     }
 }

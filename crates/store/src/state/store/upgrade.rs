@@ -1,10 +1,14 @@
-//! Brings a store of the format before up to date. Tables, ids and the numbers of commits stay as
+//! Brings a store of an older format up to date. Tables, ids and the numbers of commits stay as
 //! they are.
 //!
 //! | format | of nigh | what the one after it does otherwise |
 //! |---|---|---|
 //! | 9 | 0.1.0 | `week.json` counts the row groups of each piece; format 10 counts its rows |
-//! | 10 | 0.2.0 | |
+//! | 10 | 0.2.0 | its weeks have the features of all their pages; later ones refer to those of pages that stay |
+//! | 11 | this one | |
+//!
+//! A store of format 10 needs no upgrade: the next week makes it of format 11, so that programs
+//! that do not know of such weeks say so.
 //!
 //! The new `week.json` of every week is staged, and replaces the old one while the commit is
 //! completed (`publication.rs`). A kill leaves the store as it was, or a complete commit in
@@ -17,7 +21,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::folders::{Store, WEEK};
 use crate::records::Week;
-use crate::state::weeks::{FORMAT, Manifest, Piece, TablePart, WholeWeek};
+use crate::state::weeks::{FORMAT, Manifest, OLDEST_FORMAT, Piece, TablePart, WholeWeek};
 use crate::tables::RowRange;
 
 /// What [`Store::upgrade`] has done.
@@ -36,7 +40,7 @@ impl Store {
     /// The caller holds the lock and has called [`Store::recover`].
     ///
     /// # Errors
-    /// If the folder has no store, or its format is neither this nor the one before; if a
+    /// If the folder has no store, or one of a format that is newer or too old; if a
     /// `week.json` or the footer of a table's file is missing or damaged, or they disagree; if a
     /// file cannot be written. Then the store is as it was.
     pub fn upgrade(&self) -> Result<Upgraded> {
@@ -49,7 +53,8 @@ impl Store {
         }
         // Pages that stayed have rows in files of earlier weeks: each footer is read once.
         let mut groups_of = RowsOfGroups::default();
-        for week in &manifest.weeks {
+        let in_groups: &[_] = if manifest.format == OLDEST_FORMAT { &manifest.weeks } else { &[] };
+        for week in in_groups {
             let whole = self.in_rows(self.whole(week)?, &mut groups_of)?;
             let folder = self.staged_records(week.week, week.commit);
             std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;

@@ -38,10 +38,14 @@ use crate::state::durable::replace;
 use crate::structures::CompactSort;
 
 /// The version of the layout of a store, and of the meaning of its columns.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
-/// The version before, which [`Store::upgrade`](crate::state::Store::upgrade) brings up to date.
-pub const FORMAT_BEFORE: u32 = 9;
+/// The version before. Its stores are read as they are, and the next week makes them of this one:
+/// from then on pages that stay have their features where they were.
+const FORMAT_BEFORE: u32 = 10;
+
+/// The oldest version, which [`Store::upgrade`](crate::state::Store::upgrade) brings up to date.
+pub(crate) const OLDEST_FORMAT: u32 = 9;
 
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -250,8 +254,10 @@ impl Manifest {
         Ok(Manifest { version, commits: self.commits + 1, before, ..self.clone() })
     }
 
-    /// Puts a week in its place among the committed ones, instead of an older version of it.
+    /// Puts a week in its place among the committed ones, instead of an older version of it. The
+    /// store has this format then.
     pub fn put(&mut self, week: CommittedWeek) {
+        self.format = FORMAT;
         self.weeks.retain(|other| other.week != week.week);
         self.weeks.push(week);
         self.weeks.sort_items_by_key(|week| week.week);
@@ -275,8 +281,7 @@ impl Manifest {
     /// Reads the manifest at `path`; `None` if it does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, or has another format than this one and the one
-    /// before.
+    /// If the file cannot be read, is damaged, or has a newer format, or one that is too old.
     pub fn read(path: &Path) -> Result<Option<Manifest>> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -298,10 +303,10 @@ impl Manifest {
         }
         let damaged = || format!("{name} is damaged: restore it, or use another --store");
         let Version { format } = serde_json::from_str(text).with_context(damaged)?;
-        if ![FORMAT, FORMAT_BEFORE].contains(&format) {
+        if !(OLDEST_FORMAT..=FORMAT).contains(&format) {
             bail!(
-                "{name} has format {format}, and this program ({}) reads format {FORMAT}: use the program that made the store, or \
-                 make the weeks again in another --store",
+                "{name} has format {format}, and this program ({}) reads formats {FORMAT_BEFORE} and {FORMAT}: use the program that made the \
+                 store, or make the weeks again in another --store",
                 env!("CARGO_PKG_VERSION")
             );
         }
@@ -311,12 +316,12 @@ impl Manifest {
     /// Checks that the tables of the store at `root` can be read.
     ///
     /// # Errors
-    /// If the store has the format before; the message says how to bring it up to date.
+    /// If the store has the oldest format; the message says how to bring it up to date.
     pub(crate) fn check_format(&self, root: &Path) -> Result<()> {
         ensure!(
-            self.format == FORMAT,
-            "the store {} has format {} (of nigh {}), and this program ({}) reads format {FORMAT}: `nigh upgrade` brings the store \
-             up to date, and leaves its tables as they are",
+            self.format >= FORMAT_BEFORE,
+            "the store {} has format {} (of nigh {}), and this program ({}) reads formats {FORMAT_BEFORE} and {FORMAT}: `nigh upgrade` brings \
+             the store up to date, and leaves its tables as they are",
             root.display(),
             self.format,
             self.version,

@@ -16,6 +16,7 @@ mod unfinished;
 pub use self::bundles::{BundleName, BundleWriter, PlacedPiece};
 pub use self::earlier::Earlier;
 pub use self::journal::{AnotherText, InputKey, ReadingCounts, RevisitCounts, Segment, SegmentOrigin, WeekJournal};
+pub(crate) use self::manifest::OLDEST_FORMAT;
 pub use self::manifest::{CatalogFormat, CommittedWeek, FORMAT, Manifest, RemovedWeeks, WholeWeek};
 pub(crate) use self::tables::pieces_of;
 pub use self::tables::shard_file;
