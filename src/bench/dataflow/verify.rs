@@ -26,7 +26,7 @@ use crate::config::{Bytes, Count, Method, Share};
 use crate::features::equal_features;
 use crate::operators::clustering::{OwnClusters, clusters};
 use crate::operators::output;
-use crate::operators::scan::{VectorRoots, Vectors};
+use crate::operators::scan::{SketchFiles, VectorRoots};
 use crate::operators::verify::{CheckedFeatures, FeatureCheck, check_by_features};
 use crate::records::{DocId, FeatureBits};
 use crate::sheet::grouped;
@@ -238,10 +238,7 @@ impl Measure for VerifyTask {
         for (vector, _, same) in duplicates.iter() {
             candidates.identical[vector as usize] = doc(same);
         }
-        let open = {
-            let paths: Vec<PathBuf> = owned.shards().map(|shard| dataset.path(shard)).collect();
-            move || Vectors::of_rows(paths.iter().map(|path| path.into()))
-        };
+        let sketches = SketchFiles::new(vector_files.clone(), FEATURES);
 
         // What evidence takes in any case.
         cx.barrier()?;
@@ -250,7 +247,7 @@ impl Measure for VerifyTask {
             let is_settled = candidates.similar[number] == *doc || candidates.identical[number] != *doc;
             if is_settled { *doc } else { neighbours[number] }
         });
-        output::evidence(cx, owned, compared.collect(), open.clone(), self.resources.worker_memory / 2)?;
+        output::evidence(cx, owned, compared.collect(), &sketches, self.resources.worker_memory / 2)?;
 
         cx.barrier()?;
         cx.enter(Stage::Verify);
@@ -261,9 +258,9 @@ impl Measure for VerifyTask {
             neighbours: &neighbours,
             features: FEATURES,
             least: self.least,
-            files: &vector_files,
+            sketches: &sketches,
         };
-        let CheckedFeatures { split, doubtful, .. } = check_by_features(cx, &check, |_| true, open)?;
+        let CheckedFeatures { split, doubtful, .. } = check_by_features(cx, &check, |_| true)?;
         cx.barrier()?;
         cx.enter(Stage::Accuracy);
         let number = |doc: DocId| stage.numbering.first(doc.shard()) + doc.row();

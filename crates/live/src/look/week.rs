@@ -10,8 +10,7 @@ use serde::Serialize;
 
 use super::sketches::Sketches;
 use crate::config::{Method, Reading, Verify};
-use crate::operators::scan::{VectorFiles, Vectors};
-use crate::operators::verify::read_features;
+use crate::operators::scan::{SketchFiles, VectorFiles, Vectors};
 use crate::plan::inputs_at_hand;
 use crate::readers::Input;
 use crate::records::{DocId, DocumentKey, KeyHash, Level, Week};
@@ -294,9 +293,7 @@ impl<'a> LookedWeek<'a> {
     pub(super) fn sketches_of_any(&self, docs: &[DocId]) -> Result<Sketches> {
         let files = self.vectors()?;
         let (found, supershingles) = files.find(docs)?;
-        let rows = self.sketch_rows()?;
-        let whole = || Vectors::of_rows(rows.iter().cloned());
-        let (with_features, features) = read_features(&found, self.method.features, &files, whole)?;
+        let (with_features, features) = SketchFiles::new(files, self.method.features).features(&found)?;
         ensure!(found == with_features, "the table features lacks documents of the week");
         Ok(Sketches { docs: found, supershingles, features })
     }
@@ -312,13 +309,7 @@ impl<'a> LookedWeek<'a> {
     /// # Errors
     /// If the week lacks some: the store is damaged.
     pub(crate) fn whole_sketches(&self) -> Result<Vectors> {
-        Ok(Vectors::of_rows(self.sketch_rows()?.into_iter()))
-    }
-
-    /// The rows of the table of features, segment by segment.
-    fn sketch_rows(&self) -> Result<Vec<RowRange>> {
-        let segments = self.segments(|segment| segment.features > 0);
-        segments.map(|segment| self.tables.of_segment(FeatureRow::NAME, segment)).collect()
+        Ok(SketchFiles::new(self.vectors()?, self.method.features).all())
     }
 
     /// The postings of the week; `None` if the store has none of it.

@@ -80,7 +80,7 @@ pub use rows::{
     EvidenceRow, FailedUrlRow, FailureRow, FeatureRow, Found, FoundLinkRow, HostFailureRow, LargestRow, LinkRow,
     MissingRow, RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow, ValueRow,
 };
-pub use sift::{RowCounts, copy_rows, copy_rows_edited};
+pub use sift::{CopiedPiece, PieceCopy, RowCounts, copy_rows, copy_rows_edited};
 pub use store_table::{Pack, ResultTables, StoreTable};
 pub use value_rows::ValueRows;
 pub use values::{ColumnBuilder, Elements, UtcMicros, Value, ValueType};

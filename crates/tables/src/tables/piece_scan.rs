@@ -41,7 +41,7 @@ const MOST_FILES: usize = 8;
 /// ```
 pub struct PieceScan<'a> {
     pieces: Vec<RowRange>,
-    columns: &'a [&'a str],
+    columns: Vec<&'a str>,
     /// The rows of a batch, at most.
     most: usize,
     /// The run of each piece, by number.
@@ -64,7 +64,7 @@ struct PieceRun {
 
 impl<'a> PieceScan<'a> {
     /// A reader of these columns of the pieces. A file is opened when its first piece is read.
-    pub fn new(pieces: Vec<RowRange>, columns: &'a [&'a str]) -> PieceScan<'a> {
+    pub fn new(pieces: Vec<RowRange>, columns: &[&'a str]) -> PieceScan<'a> {
         let files: HashSet<&Path> = pieces.iter().map(RowRange::path).collect();
         let are_few = files.len() <= MOST_FILES;
         let (mut runs, mut run_of): (Vec<PieceRun>, Vec<usize>) = (Vec::new(), Vec::with_capacity(pieces.len()));
@@ -86,7 +86,7 @@ impl<'a> PieceScan<'a> {
             run_of.push(run);
         }
         let left = pieces.first().and_then(RowRange::known_rows);
-        PieceScan { columns, most: BATCH, run_of, runs, piece: 0, left, pieces }
+        PieceScan { columns: columns.to_vec(), most: BATCH, run_of, runs, piece: 0, left, pieces }
     }
 
     /// The same, with batches of at most `most` rows.
@@ -111,7 +111,7 @@ impl<'a> PieceScan<'a> {
                 (_, None) => {
                     let scan = match &mut run.scan {
                         Some(scan) => scan,
-                        none => none.insert(Scan::open_by(&run.rows, self.columns, self.most)?),
+                        none => none.insert(Scan::open_by(&run.rows, &self.columns, self.most)?),
                     };
                     scan.batch()?
                 }

@@ -28,7 +28,7 @@ use crate::operators::accuracy::{
     NearProbe, NearRule, Probe, Sample, compare_pairs, near_probes, representatives, sample_hash,
 };
 use crate::operators::output::LevelClusters;
-use crate::operators::verify::{IfMissing, read_features};
+use crate::operators::verify::IfMissing;
 use crate::records::{DocId, FeatureBits};
 use crate::stats::{BANDS, Expectation, ExpectedPairs, SampledShare, band, binomial_tail};
 use crate::structures::CompactSort;
@@ -229,7 +229,7 @@ fn samples(
         .unzip();
     let probes: Rc<[Probe]> = chosen.into();
     let root = |doc: DocId| similar.roots.of(doc);
-    let near = near_probes(cx, &probes, rule, root, week.vectors()?())?;
+    let near = near_probes(cx, &probes, rule, root, week.sketches()?.all())?;
     Ok(WeekSamples {
         links: links.into_iter().map(|sample| (sample.population, sample.into_things())).collect(),
         exact,
@@ -316,8 +316,7 @@ fn similarities(
     let again = files_again(cx, week, polynomials, places, IfMissing::LeaveOut)?;
     let in_flight = &mut cx.with(plan.worker_memory / 4, &week.unfinished.spill());
     let exact = compare_pairs(in_flight, pairs, again)?;
-    let files = week.vector_files()?;
-    let (docs, values) = read_features(&own, plan.method.features, &files, week.vectors()?)?;
+    let (docs, values) = week.sketches()?.features(&own)?;
     let values = values.chunks_exact(plan.method.features).map(<[FeatureBits]>::to_vec);
     let to_first = docs.into_iter().zip(values).map(|row| (0, row)).collect();
     let features = send_rows(cx, to_first)?.into_iter().collect();
@@ -674,16 +673,15 @@ fn sampled_clusters(
 /// the number of all pages with words; the same at every worker.
 fn probes(cx: &mut Context, week: &IngestedWeek<'_>, similar: &LevelClusters) -> Result<(Vec<Probe>, u64)> {
     let (plan, owned) = (week.plan, week.owned);
-    let files = week.vector_files()?;
     let most = (week.journal.counts.documents / PAGES_ONE_IN).clamp(PAGES[0], PAGES[1]);
     let hash = |doc: DocId| sample_hash(plan.method.seed, 3, doc);
     let mut sample = Sample::new(most as usize);
-    files.docs(owned)?.into_iter().for_each(|doc| sample.add(hash(doc), doc));
+    week.vector_files()?.docs(owned)?.into_iter().for_each(|doc| sample.add(hash(doc), doc));
     let sample = Sample::gather(cx, vec![sample])?.remove(0);
     let (population, chosen) = (sample.population, sample.into_things());
     let mut own: Vec<DocId> = chosen.into_iter().filter(|doc| owned.has(*doc)).collect();
     own.sort_rows();
-    let (docs, features) = read_features(&own, plan.method.features, &files, week.vectors()?)?;
+    let (docs, features) = week.sketches()?.features(&own)?;
     let features = features.chunks_exact(plan.method.features);
     let probe = |(doc, features): (DocId, &[FeatureBits])| Probe {
         doc,

@@ -36,7 +36,8 @@ use crate::state::{
 };
 use crate::structures::Ownership;
 use crate::tables::{
-    DocumentRow, FoundLinkRow, LinkRow, PieceScan, RowRange, Scan, Table, ValueRow, copy_rows, copy_rows_edited, field,
+    CopiedPiece, DocumentRow, FoundLinkRow, LinkRow, PieceCopy, PieceScan, RowRange, Scan, Table, ValueRow, copy_rows,
+    field,
 };
 use crate::watch::Stage;
 
@@ -84,7 +85,7 @@ pub(crate) fn keep_pages(
     if has_revisits {
         let written = finding.write(cx, &to_write)?;
         for segment in &written {
-            kept_pages.add(unfinished.rows::<DocumentRow>(&segment.file())?, |_| true)?;
+            kept_pages.add(vec![unfinished.rows::<DocumentRow>(&segment.file())?], |_| true)?;
         }
         segments.extend(written);
     }
@@ -295,24 +296,40 @@ impl KeptTotals {
         KeptTotals { counts: DocumentTotals::default(), shingle, inputs: BTreeSet::new() }
     }
 
-    /// Adds the rows of `documents` whose document stays. Returns how many these are.
-    fn add(&mut self, rows: RowRange, stays: impl Fn(i64) -> bool) -> Result<u64> {
-        let before = self.counts.documents;
-        let (counts, shingle) = (&mut self.counts, self.shingle);
-        Scan::open(rows, &["doc", "bytes", "words", "crawled", "file"])?.for_each(|batch| {
+    /// Adds the rows of `documents` of some segments whose documents stay. Returns how many pages
+    /// each segment has.
+    fn add(&mut self, rows: Vec<RowRange>, stays: impl Fn(i64) -> bool) -> Result<Vec<SegmentPages>> {
+        let mut pages = vec![SegmentPages::default(); rows.len()];
+        let scan = PieceScan::new(rows, &["doc", "bytes", "words", "crawled", "file"]);
+        scan.for_each(|segment, batch| {
             let column = |name| field::<Int64Array>(batch, name);
             let (docs, bytes, words) = (column("doc")?, column("bytes")?, column("words")?);
             let (weeks, files): (&Date32Array, &StringArray) = (field(batch, "crawled")?, field(batch, "file")?);
-            let mut of_batch: BTreeSet<(i32, &str)> = BTreeSet::new();
-            for row in (0..batch.num_rows()).filter(|row| stays(docs.value(*row))) {
-                counts.add(words.value(row) as u64, bytes.value(row) as u64, shingle);
-                of_batch.insert((weeks.value(row), files.value(row)));
+            let (of_segment, mut of_batch): (_, BTreeSet<(i32, &str)>) = (&mut pages[segment], BTreeSet::new());
+            for row in 0..batch.num_rows() {
+                let has_words = u64::from(words.value(row) > 0);
+                of_segment.with_words += has_words;
+                if stays(docs.value(row)) {
+                    (of_segment.staying, of_segment.staying_with_words) =
+                        (of_segment.staying + 1, of_segment.staying_with_words + has_words);
+                    self.counts.add(words.value(row) as u64, bytes.value(row) as u64, self.shingle);
+                    of_batch.insert((weeks.value(row), files.value(row)));
+                }
             }
             self.inputs.extend(of_batch.into_iter().map(|(week, file)| (week, file.to_owned())));
             Ok(())
         })?;
-        Ok(self.counts.documents - before)
+        Ok(pages)
     }
+}
+
+/// How many pages a segment of the week before has.
+#[derive(Clone, Copy, Default)]
+struct SegmentPages {
+    with_words: u64,
+    /// Those that stay.
+    staying: u64,
+    staying_with_words: u64,
 }
 
 /// The rows of a table of a segment that stay.
@@ -358,61 +375,81 @@ impl KeptPages<'_> {
         (unfinished, worker): (&Unfinished, usize),
         totals: &mut KeptTotals,
     ) -> Result<Vec<Segment>> {
-        let mut segments = Vec::new();
-        if self.stays.contains(&true) {
-            let mut bundles = PageBundles::new(unfinished, BundleName::Kept(worker));
-            for segment in old {
-                let remaining = self.segment(*segment, &mut bundles, totals)?;
-                segments.extend((remaining.documents > 0).then_some(remaining));
-            }
-            bundles.finish()?;
+        if !self.stays.contains(&true) {
+            return Ok(Vec::new());
         }
+        let rows = old.iter().map(|segment| self.tables.rows(DocumentRow::NAME, &segment.file()));
+        let rows = rows.collect::<Result<Vec<RowRange>>>()?;
+        let pages = totals.add(rows.clone(), |doc| self.stays(doc))?;
+        let staying = old.iter().zip(rows).zip(pages).filter(|(_, pages)| pages.staying > 0);
+        let staying: Vec<_> = staying.map(|((segment, rows), pages)| (*segment, rows, pages)).collect();
+        let documents = staying.iter().map(|(segment, rows, pages)| {
+            let is_unchanged = pages.staying == segment.documents && self.stored_in(segment, pages).is_none();
+            CopiedPiece { rows: rows.clone(), unchanged: is_unchanged.then_some(pages.staying) }
+        });
+        let mut documents = PieceCopy::new::<DocumentRow>(documents.collect());
+        let mut bundles = PageBundles::new(unfinished, BundleName::Kept(worker));
+        let mut segments = Vec::new();
+        for (segment, _, pages) in staying {
+            let kept = Segment { wave: self.first_wave + segment.wave, urls: 0, documents: pages.staying, ..segment };
+            documents.next(bundles.documents.writer()?, |batch| {
+                let staying = filter_record_batch(batch, &self.stays_in(batch)?)?;
+                match self.stored_in(&segment, &pages) {
+                    Some(week) => DocumentRow::stored_in(&staying, week),
+                    None => Ok(staying),
+                }
+            })?;
+            bundles.documents.end_piece(&kept.file())?;
+            segments.push(self.segment(segment, &pages, kept, &mut bundles)?);
+        }
+        bundles.finish()?;
         Ok(segments)
     }
 
-    /// Copies a segment's tables without the documents that were crawled, and counts those that
-    /// stay. Returns the segment that remains.
-    fn segment(&self, segment: Segment, to: &mut PageBundles, totals: &mut KeptTotals) -> Result<Segment> {
-        let kept = Segment { wave: self.first_wave + segment.wave, urls: 0, ..segment };
-        let rows = self.tables.rows(DocumentRow::NAME, &segment.file())?;
-        let documents = totals.add(rows.clone(), |doc| self.stays(doc))?;
-        let kept = Segment { documents, ..kept };
+    /// Whether half of a segment or more has gone, of the files that have its features, links and
+    /// chunks.
+    fn is_rewritten(segment: &Segment, pages: &SegmentPages) -> bool {
+        let stored = segment.origin.map_or(segment.documents, |origin| origin.documents);
+        2 * pages.staying <= stored
+    }
+
+    /// The week in whose files the rows of a segment's pages are from now on, if the week before
+    /// does not name it: this one, if they are written again. Older versions named the week of the
+    /// crawl where a segment has neither links nor chunks, although its rows are in the files of
+    /// the week before.
+    fn stored_in(&self, segment: &Segment, pages: &SegmentPages) -> Option<Week> {
+        if Self::is_rewritten(segment, pages) {
+            Some(self.new)
+        } else {
+            (segment.origin.is_none() && segment.wave > self.waves).then_some(self.week)
+        }
+    }
+
+    /// Copies a segment's tables, except its documents, without the documents that were crawled.
+    /// Returns `kept`, the segment that remains, with its counts.
+    fn segment(&self, segment: Segment, pages: &SegmentPages, kept: Segment, to: &mut PageBundles) -> Result<Segment> {
         if self.tables.find(ValueRow::NAME, &segment.file()).is_some() {
             self.by_doc(segment, kept, &mut to.values)?;
         }
+        if Self::is_rewritten(&segment, pages) {
+            let features = if segment.features > 0 { self.by_doc(segment, kept, &mut to.features)? } else { 0 };
+            let chunks = if segment.chunks > 0 { self.by_doc(segment, kept, &mut to.chunks)? } else { 0 };
+            let links = if segment.links > 0 { self.links(segment, kept, &mut to.found_links)? } else { 0 };
+            return Ok(Segment { features, links, chunks, origin: None, ..kept });
+        }
         let own = SegmentOrigin { week: self.week, wave: segment.wave, documents: segment.documents };
         let origin = segment.origin.unwrap_or(own);
-        let stays = |batch: &RecordBatch| self.stays_in(batch);
-        let stored_in = |week: Week| move |batch: RecordBatch| DocumentRow::stored_in(&batch, week);
-        if 2 * documents > origin.documents {
-            if segment.origin.is_none() && segment.wave > self.waves {
-                // Its rows are in the files of the week before. Older versions named the week of
-                // the crawl where a segment has neither links nor chunks.
-                copy_rows_edited(rows, to.documents.writer()?, &["doc"], stays, stored_in(self.week))?;
-                to.documents.end_piece(&kept.file())?;
-            } else {
-                self.by_doc(segment, kept, &mut to.documents)?;
-            }
-            let all = documents == segment.documents;
-            let features =
-                self.stay(segment, kept, segment.features, all.then_some(segment.features), &mut to.features)?;
-            // Mostly each page with words has a row.
-            let chunks = (segment.chunks == segment.features).then_some(features.count);
-            let chunks = self.stay(segment, kept, segment.chunks, chunks, &mut to.chunks)?;
-            let links = match segment.links {
-                links if links == 0 || all => links,
-                _ => self.count(LinkRow::NAME, segment)?,
-            };
-            let is_there = links > 0 || features.are_there || chunks.are_there;
-            let (features, chunks, origin) = (features.count, chunks.count, is_there.then_some(origin));
-            return Ok(Segment { features, links, chunks, origin, ..kept });
-        }
-        copy_rows_edited(rows, to.documents.writer()?, &["doc"], stays, stored_in(self.new))?;
-        to.documents.end_piece(&kept.file())?;
-        let features = if segment.features > 0 { self.by_doc(segment, kept, &mut to.features)? } else { 0 };
-        let chunks = if segment.chunks > 0 { self.by_doc(segment, kept, &mut to.chunks)? } else { 0 };
-        let links = if segment.links > 0 { self.links(segment, kept, &mut to.found_links)? } else { 0 };
-        Ok(Segment { features, links, chunks, origin: None, ..kept })
+        // Each page with words has features, and mostly chunks.
+        let known = |rows: u64| (rows == pages.with_words).then_some(pages.staying_with_words);
+        let features = self.stay(segment, kept, segment.features, known(segment.features), &mut to.features)?;
+        let chunks = self.stay(segment, kept, segment.chunks, known(segment.chunks), &mut to.chunks)?;
+        let links = match segment.links {
+            links if links == 0 || pages.staying == segment.documents => links,
+            _ => self.count(LinkRow::NAME, segment)?,
+        };
+        let is_there = links > 0 || features.are_there || chunks.are_there;
+        let (features, chunks, origin) = (features.count, chunks.count, is_there.then_some(origin));
+        Ok(Segment { features, links, chunks, origin, ..kept })
     }
 
     /// Leaves the rows of a table of a segment where they are; `known` is how many of its `rows`

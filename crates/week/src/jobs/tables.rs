@@ -69,7 +69,7 @@ pub(crate) fn evidence(
     });
     let compared: Vec<DocId> = compared.collect();
     let memory = week.plan.worker_memory / 2;
-    let mut agreements = output::evidence(cx, week.owned, compared, week.vectors()?, memory)?;
+    let mut agreements = output::evidence(cx, week.owned, compared, &week.sketches()?, memory)?;
     if let Some(VerifiedClusters { agreements: Some(before), .. }) = &roots.verified {
         let with_agreement = (0..before.len()).filter(|number| has_agreement(*number));
         with_agreement.for_each(|number| agreements[number] = before[number]);

@@ -142,9 +142,9 @@ fn by_features(
         neighbours: &roots.neighbours,
         features: plan.method.features,
         least: equal_features(similarity, plan.method.features),
-        files: &week.vector_files()?,
+        sketches: &week.sketches()?,
     };
-    let checked = check_by_features(cx, &check, |root| roots.known.has(root), week.vectors()?)?;
+    let checked = check_by_features(cx, &check, |root| roots.known.has(root))?;
     let CheckedFeatures { split: SplitClusters { roots: split, nearest }, doubtful, agreements } = checked;
     Ok(CheckedClusters { split, doubtful: KnownNeighbours::OfRoots(doubtful), nearest, agreements: Some(agreements) })
 }

@@ -2,13 +2,12 @@
 //! computed from.
 
 use std::cell::OnceCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Result;
 
 use crate::config::Method;
-use crate::operators::scan::{VectorFiles, Vectors, own_segments};
+use crate::operators::scan::{SketchFiles, VectorFiles, own_segments};
 use crate::plan::Plan;
 use crate::state::{
     BundleName, BundleWriter, CommittedWeek, PostingRuns, Segment, Unfinished, WeekJournal, WeekTables,
@@ -85,15 +84,12 @@ impl IngestedWeek<'_> {
         Ok(self.vector_files.get_or_init(|| files).clone())
     }
 
-    /// A function that opens the own feature vectors for reading.
+    /// The own sketches.
     ///
     /// # Errors
     /// As [`IngestedWeek::documents`].
-    pub(crate) fn vectors(&self) -> Result<impl Fn() -> Vectors + Clone + 'static> {
-        let segments = own_segments(self.journal, self.owned).into_iter().filter(|segment| segment.features > 0);
-        let rows = segments.map(|segment| self.features_of(&segment));
-        let rows: Rc<[RowRange]> = rows.collect::<Result<_>>()?;
-        Ok(move || Vectors::of_rows(rows.iter().cloned()))
+    pub(crate) fn sketches(&self) -> Result<SketchFiles> {
+        Ok(SketchFiles::new(self.vector_files()?, self.plan.method.features))
     }
 
     /// The rows of a segment in the table `features`. Those of pages that stay are in files of the

@@ -1,7 +1,7 @@
 //! Evidence: how many supershingles and features a document shares with a neighbour in its cluster.
 //!
 //! A document's sketch (its supershingles and features) is sent to the owner of its neighbour. The
-//! owner sorts the sketches of a round by neighbour, reads its own feature vectors once, and
+//! owner sorts the sketches of a round by neighbour, reads its own sketches of these once, and
 //! replies with two counts. The asker's memory bounds a round; the next one begins when all
 //! workers' sketches so far are answered.
 //!
@@ -28,7 +28,7 @@ use timely::dataflow::operators::probe::Handle;
 use timely::dataflow::operators::{Capability, Probe};
 
 use crate::features::equal_features;
-use crate::operators::scan::{VectorBatch, Vectors};
+use crate::operators::scan::{SketchFiles, VectorBatch, Vectors};
 use crate::records::{DocId, FeatureBits};
 use crate::structures::Ownership;
 use crate::watch::Watch;
@@ -89,7 +89,7 @@ struct SketchAnswer {
 }
 
 /// Compares every own document with its neighbour, given by number; a document that is its own
-/// neighbour is not compared. `open` reads the own vectors with features. About `memory` bytes of
+/// neighbour is not compared. `sketches` are those of own documents. About `memory` bytes of
 /// sketches are in flight for each worker.
 ///
 /// # Errors
@@ -98,16 +98,18 @@ pub fn evidence(
     cx: &mut Context,
     owned: &Ownership,
     neighbours: Vec<DocId>,
-    open: impl Fn() -> Vectors + Clone + 'static,
+    sketches: &SketchFiles,
     memory: u64,
 ) -> Result<Vec<Agreement>> {
     let watch = &cx.watch().clone();
     let agreements = Rc::new(RefCell::new(vec![Agreement::default(); owned.len()]));
-    let left = owned.docs().zip(&neighbours).filter(|(doc, neighbour)| doc != *neighbour).count();
-    let own = OwnSketches { vectors: open(), owned: owned.clone(), neighbours, left, peers: cx.peers() };
+    let compared = owned.docs().zip(&neighbours).filter(|(doc, neighbour)| doc != *neighbour);
+    let compared: Vec<DocId> = compared.map(|(doc, _)| doc).collect();
+    let (left, vectors) = (compared.len(), sketches.of_docs(compared));
+    let own = OwnSketches { vectors, owned: owned.clone(), neighbours, left, peers: cx.peers() };
     run_dataflow(cx, |scope, probe| {
         let questions = send_sketches(scope, own, memory, probe.clone(), watch);
-        let answers = compare_sketches(questions, open, watch);
+        let answers = compare_sketches(questions, sketches.clone(), watch);
         let (agreements, owned) = (agreements.clone(), owned.clone());
         let take = move |block: BlockOf<SketchAnswer>| {
             let mut of_docs = agreements.borrow_mut();
@@ -169,7 +171,7 @@ fn send_sketches<'scope>(
 /// arrived compares them there.
 fn compare_sketches<'scope>(
     questions: BlockStream<'scope>,
-    open: impl Fn() -> Vectors + 'static,
+    sketches: SketchFiles,
     watch: &Arc<Watch>,
 ) -> BlockStream<'scope> {
     let scope = questions.scope();
@@ -190,7 +192,7 @@ fn compare_sketches<'scope>(
             });
             while let Some(round) = rounds.first_entry().filter(|first| !frontier.less_equal(first.key())) {
                 let (capability, questions) = round.get();
-                let Some(answers) = watch.check(compare(questions, open())) else { return };
+                let Some(answers) = watch.check(compare(questions, &sketches)) else { return };
                 let mut session = output.session_with_builder(capability);
                 answers.into_iter().for_each(|answer| dealer.deal(answer.doc.owner(peers) as u64, answer));
                 dealer.finish().for_each(|mut block| session.give_container(&mut block));
@@ -246,11 +248,14 @@ fn widths(batch: &VectorBatch) -> (usize, usize) {
     (width(batch.supershingles.len()), width(batch.features.len()))
 }
 
-/// Answers questions about own documents, in one pass over the own vectors.
-fn compare(questions: &[Block], mut vectors: Vectors) -> Result<Vec<SketchAnswer>> {
+/// Answers questions about own documents, in one pass over their vectors.
+fn compare(questions: &[Block], sketches: &SketchFiles) -> Result<Vec<SketchAnswer>> {
     let rows = questions.iter().flat_map(bytes_of_rows);
     let mut questions = rows.map(|row| SketchQuestion::read(row?)).collect::<Result<Vec<_>>>()?;
     questions.sort_unstable_by_key(|question| question.head.neighbour);
+    let mut neighbours: Vec<DocId> = questions.iter().map(|question| question.head.neighbour).collect();
+    neighbours.dedup();
+    let mut vectors = sketches.of_docs(neighbours);
     let mut answers = Vec::with_capacity(questions.len());
     while answers.len() < questions.len() {
         let Some(batch) = vectors.batch()? else { bail!("a neighbour has no features: its segment is damaged") };

@@ -32,6 +32,6 @@ pub use self::links::{LinkReader, LinkSource, OwnLink};
 pub use self::pages::{docs_with_urls, own_segments, pages};
 pub use self::redirects::MOST_REDIRECTS;
 pub use self::roots::{PastClusters, VectorRoots, read_past, read_roots};
-pub use self::sketches::{VectorBatch, Vectors};
+pub use self::sketches::{SketchFiles, VectorBatch, Vectors};
 pub use self::url_targets::UrlTargets;
 pub use self::vectors::{VectorFile, VectorFiles, VectorRow};

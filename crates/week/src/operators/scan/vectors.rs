@@ -194,6 +194,15 @@ impl VectorFiles {
     /// # Errors
     /// If a file cannot be read: names the file.
     pub fn find(&self, wanted: &[DocId]) -> Result<(Vec<DocId>, Vec<u64>)> {
+        let (docs, places): (Vec<DocId>, Vec<VectorRow>) = self.places(wanted)?.into_iter().unzip();
+        Ok((docs, self.vectors(&places)?))
+    }
+
+    /// The places of the vectors of some documents, which ascend: of those that have one, in order.
+    ///
+    /// # Errors
+    /// As [`VectorFiles::find`].
+    pub(super) fn places(&self, wanted: &[DocId]) -> Result<Vec<(DocId, VectorRow)>> {
         let words: Vec<u64> = wanted.iter().map(|doc| doc.to_table() as u64).collect();
         let mut found = Vec::new();
         for (file, of) in self.files.iter().enumerate() {
@@ -210,8 +219,7 @@ impl VectorFiles {
         }
         // The documents of several files of a shard may interleave.
         found.sort_unstable();
-        let places: Vec<VectorRow> = found.iter().map(|(_, place)| *place).collect();
-        Ok((found.into_iter().map(|(doc, _)| doc).collect(), self.vectors(&places)?))
+        Ok(found)
     }
 
     /// The number of vectors.

@@ -18,7 +18,7 @@ use super::pairs::{large_clusters, similar_pairs};
 use super::split::{CandidateClusters, SplitClusters, split};
 use crate::operators::output;
 use crate::operators::output::Agreement;
-use crate::operators::scan::{VectorFiles, VectorRoots, Vectors};
+use crate::operators::scan::{SketchFiles, VectorRoots};
 use crate::operators::set_join::{Requirement, SetJoinStage};
 use crate::records::DocId;
 use crate::structures::Ownership;
@@ -35,8 +35,8 @@ pub struct FeatureCheck<'a> {
     pub features: usize,
     /// How many features of two documents are equal at least.
     pub least: u32,
-    /// The files of own vectors.
-    pub files: &'a VectorFiles,
+    /// The sketches of own documents.
+    pub sketches: &'a SketchFiles,
 }
 
 /// What a check finds.
@@ -51,8 +51,7 @@ pub struct CheckedFeatures {
     pub agreements: Vec<Agreement>,
 }
 
-/// Checks the clusters of candidates with a `known` root. `open` begins a scan of own vectors with
-/// features.
+/// Checks the clusters of candidates with a `known` root.
 ///
 /// # Errors
 /// If a segment cannot be read, a file cannot be written, or a worker of this process failed.
@@ -60,9 +59,8 @@ pub fn check_by_features(
     cx: &mut Context,
     check: &FeatureCheck<'_>,
     known: impl Fn(DocId) -> bool,
-    open: impl Fn() -> Vectors + Clone + 'static,
 ) -> Result<CheckedFeatures> {
-    let FeatureCheck { owned, candidates, neighbours, features, least, files } = *check;
+    let FeatureCheck { owned, candidates, neighbours, features, least, sketches } = *check;
     let memory = cx.memory();
     let VectorRoots { similar, identical } = candidates;
     let compared = owned.docs().enumerate().map(|(number, doc)| {
@@ -70,7 +68,7 @@ pub fn check_by_features(
         if is_compared { neighbours[number] } else { doc }
     });
     let compared: Vec<DocId> = compared.collect();
-    let agreements = output::evidence(cx, owned, compared.clone(), open.clone(), memory / 2)?;
+    let agreements = output::evidence(cx, owned, compared.clone(), sketches, memory / 2)?;
     let is_doubtful = |(number, doc): &(usize, DocId)| {
         let neighbour = compared[*number];
         neighbour != *doc && (neighbour > *doc || agreements[*number].equal < least)
@@ -85,7 +83,7 @@ pub fn check_by_features(
     let nodes = nodes(cx, owned, similar, identical, wanted)?;
     let sizes = nodes.iter().map(|node| (similar[owned.index(*node)], features as u64));
     let large = large_clusters(cx, sizes)?;
-    let sets = FeatureSource::read(owned, &nodes, similar, features, files, open)?;
+    let sets = FeatureSource::read(owned, &nodes, similar, sketches)?;
     let stage = SetJoinStage::of_components(Requirement::Shared(least));
     let chains = similar_pairs(&mut cx.with(memory / 4, cx.scratch()), &stage, owned, sets, large, nodes.len())?;
     let of_nodes = CandidateClusters { roots: candidates, firsts: identical, nodes: &nodes };

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use nigh_exchange::RowDealer;
 use serde::{Deserialize, Serialize};
 
-use crate::operators::scan::{VectorFiles, Vectors};
+use crate::operators::scan::SketchFiles;
 use crate::records::{DocId, FeatureBits};
 use crate::structures::{Ownership, Sortable};
 
@@ -78,66 +78,16 @@ pub struct FeatureSource {
 }
 
 impl FeatureSource {
-    /// Reads the `count` features of each of the own documents `nodes`, which ascend. `roots` are
-    /// the roots of their clusters of candidates, by own number. `files` are those of own vectors,
-    /// and `scan` opens a scan of them, for features that cannot be read at their rows.
+    /// Reads the features of each of the own documents `nodes`, which ascend. `roots` are the roots
+    /// of their clusters of candidates, by own number.
     ///
     /// # Errors
     /// If a segment cannot be read: names its file.
-    pub fn read(
-        owned: &Ownership,
-        nodes: &[DocId],
-        roots: &[DocId],
-        count: usize,
-        files: &VectorFiles,
-        scan: impl Fn() -> Vectors,
-    ) -> Result<FeatureSource> {
-        let (docs, features) = read_features(nodes, count, files, scan)?;
+    pub fn read(owned: &Ownership, nodes: &[DocId], roots: &[DocId], sketches: &SketchFiles) -> Result<FeatureSource> {
+        let (docs, features) = sketches.features(nodes)?;
         let roots = docs.iter().map(|doc| roots[owned.index(*doc)]).collect();
         Ok(FeatureSource { docs, roots, features, next: 0 })
     }
-}
-
-/// The documents among `wanted`, own ones that ascend, that have features; and the `count` features
-/// of each. `files` are those of own vectors, and `scan` opens a scan of them, for features that
-/// cannot be read at their rows.
-///
-/// # Errors
-/// If a segment cannot be read: names its file.
-pub fn read_features(
-    wanted: &[DocId],
-    count: usize,
-    files: &VectorFiles,
-    scan: impl Fn() -> Vectors,
-) -> Result<(Vec<DocId>, Vec<FeatureBits>)> {
-    match files.features(count) {
-        Some(files) => {
-            let (docs, words) = files.find(wanted)?;
-            Ok((docs, bytemuck::cast_slice(&words).to_vec()))
-        }
-        None => scan_features(wanted, scan()),
-    }
-}
-
-/// The documents among `nodes` that have features, in their order, and these, from a scan of all
-/// own ones.
-fn scan_features(nodes: &[DocId], mut vectors: Vectors) -> Result<(Vec<DocId>, Vec<FeatureBits>)> {
-    let mut found: Vec<(DocId, Vec<FeatureBits>)> = Vec::new();
-    while found.len() < nodes.len() {
-        let Some(batch) = vectors.batch()? else { break };
-        let (Some(first), Some(last)) = (batch.docs.first(), batch.docs.last()) else { continue };
-        let width = batch.features.len() / batch.docs.len();
-        let [from, to] = [nodes.partition_point(|node| node < first), nodes.partition_point(|node| node <= last)];
-        for node in &nodes[from..to] {
-            if let Ok(row) = batch.docs.binary_search(node) {
-                found.push((*node, batch.features[row * width..][..width].to_vec()));
-            }
-        }
-    }
-    // The documents of several waves of a shard interleave.
-    found.sort_unstable();
-    let features = found.iter().flat_map(|(_, features)| features).copied().collect();
-    Ok((found.into_iter().map(|(doc, _)| doc).collect(), features))
 }
 
 impl CandidateSource for FeatureSource {

@@ -33,7 +33,7 @@ mod read_again;
 mod split;
 
 pub use self::by_features::{CheckedFeatures, FeatureCheck, check_by_features};
-pub use self::candidate_sets::{CandidateSet, CandidateSource, FeatureSource, SetStep, read_features};
+pub use self::candidate_sets::{CandidateSet, CandidateSource, FeatureSource, SetStep};
 pub use self::files_again::{FilesAgain, IfMissing, PagePlace};
 pub use self::gather::{Gathered, gather};
 pub use self::nodes::nodes;
