@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::Bytes;
 
 /// The `[cluster.read]` or `[weekly.read]` table: how pages are read.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Reading {
     /// The largest body of a page; a larger one is cut there, and counted. Default: 16 MiB; at most
@@ -123,6 +123,14 @@ impl Reading {
         Reading { folders: Vec::new(), ..self.clone() }
     }
 
+    /// The same, with the wanted values, the folders and the bounds of memory of `given`.
+    #[must_use]
+    pub fn for_those_of(&self, given: &Reading) -> Reading {
+        let columns = Columns { values: given.columns.values.clone(), ..self.columns.clone() };
+        let (folders, max_decoded_bytes) = (given.folders.clone(), given.max_decoded_bytes);
+        Reading { columns, folders, max_decoded_bytes, ..self.clone() }
+    }
+
     /// `max-page-bytes` as a length in memory.
     pub fn page_limit(&self) -> usize {
         usize::try_from(self.max_page_bytes.0).unwrap_or(usize::MAX)
@@ -131,7 +139,7 @@ impl Reading {
 
 /// The `[cluster.read.columns]` table: the columns of JSONL and Parquet rows, one row for each
 /// page.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Columns {
     /// The id of the document: text or integers. Default: none; a document is the page of a URL, or

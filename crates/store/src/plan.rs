@@ -331,8 +331,9 @@ pub fn inputs_at_hand<'a>(
 }
 
 /// The inputs with these names that are at hand, by week and name. They are looked for as the run
-/// of their week found them: by the items of its job. `reading` is for those of weeks that were
-/// removed, of which the names are known only.
+/// of their week found them: by the items of its job, and are read as it says. `reading` says how
+/// the caller reads, and is for those of weeks that were removed, of which the names are known
+/// only.
 pub fn inputs_by_week<'a>(
     (store, whole): (&Store, &WholeWeek),
     names: impl Iterator<Item = (Week, &'a str)>,
@@ -349,10 +350,13 @@ pub fn inputs_by_week<'a>(
     for (week, names) in wanted {
         let committed = weeks.iter().find(|committed| committed.week == week);
         let job = committed.and_then(|committed| job_of_week(store, committed).ok());
-        let (items, reading) = job.map_or_else(|| (Vec::new(), reading.clone()), |job| (job.input, job.read));
-        let reading = Reading { folders: folders_of(whole, week), ..reading };
-        let inputs = crate::readers::list_again(&items, &reading, &names, asks_servers);
-        found.extend(inputs.into_iter().map(|input| ((week, input.name.clone()), input)));
+        let (items, own) = job.map_or_else(|| (Vec::new(), reading.clone()), |job| (job.input, job.read));
+        let own = own.for_those_of(reading);
+        let searched = Reading { folders: folders_of(whole, week), ..own.clone() };
+        let inputs = crate::readers::list_again(&items, &searched, &names, asks_servers);
+        let own = (own != *reading).then(|| Box::new(own));
+        let read_so = |input: Input| Input { reading: own.clone(), ..input };
+        found.extend(inputs.into_iter().map(|input| ((week, input.name.clone()), read_so(input))));
     }
     found
 }
@@ -370,6 +374,7 @@ mod tests {
             place: Location::File("file".into()),
             page_url: None,
             stamp: String::new(),
+            reading: None,
         };
         bytes.iter().enumerate().map(input).collect()
     }

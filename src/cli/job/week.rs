@@ -30,7 +30,7 @@ use crate::records::{DocumentKey, Week};
 use crate::report;
 use crate::report::{Disk, print};
 use crate::sheet::grouped;
-use crate::state::{Begun, CommittedWeek, Earlier, InputKey, Manifest, Store, WeekJournal};
+use crate::state::{Begun, CommittedWeek, Earlier, InputKey, Manifest, Store, WeekJournal, WholeWeek};
 use crate::structures::CompactSort as _;
 use crate::summary::Summary;
 use crate::text::printable_lines;
@@ -703,6 +703,31 @@ impl WeekRequest {
         }
     }
 
+    /// Checks that inputs with relative names are not taken for those of an earlier batch that was
+    /// read in another folder: what is known by its file and place would take the place of its
+    /// documents.
+    ///
+    /// # Errors
+    /// Names the first such input.
+    fn check_folders(&self, documents: DocumentKey, before: &WholeWeek) -> Result<()> {
+        let Some(here) = folder_of(&self.inputs)?.filter(|_| documents == DocumentKey::Row) else { return Ok(()) };
+        if self.job.absent != Absent::Keep {
+            return Ok(());
+        }
+        let names: BTreeSet<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
+        for (week, name) in before.journal.input_names(before.committed.week) {
+            let elsewhere = before.folders.get(&week).filter(|folder| **folder != here);
+            if let Some(folder) = elsewhere.filter(|_| names.contains(name) && Path::new(name).is_relative()) {
+                bail!(WrongUse(format!(
+                    "{name} is the name of an input of week {week}, too, which was read in {}. Documents of this store are known by file and \
+                     place: those of this file would take the place of those. Give the files by their whole paths",
+                    folder.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// # Errors
     /// If there are too many workers for the shards.
     fn plan(&self, store: &Store, settings: WeekSettings, earlier: Earlier) -> Result<Plan> {
@@ -712,6 +737,9 @@ impl WeekRequest {
         let earlier_inputs = self.earlier_inputs(store, &earlier, method.verify)?;
         self.check_earlier_values(store, &earlier)?;
         let before = earlier.last().map(|before| store.whole(before)).transpose()?;
+        if let Some(before) = &before {
+            self.check_folders(method.documents, before)?;
+        }
         let mut folders = before.map(|before| before.folders).unwrap_or_default();
         folders.extend(folder_of(&self.inputs)?.map(|folder| (self.week, folder)));
         Ok(Plan {

@@ -69,6 +69,7 @@ fn input_of(bytes: &[u8], format: Format) -> Input {
         place: Location::File(file_of(bytes)),
         page_url: None,
         stamp: String::new(),
+        reading: None,
     }
 }
 

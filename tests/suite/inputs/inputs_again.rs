@@ -105,3 +105,93 @@ fn what_a_pipe_gave_is_not_looked_for_in_another_pipe() {
     let roots = roots(&week(&folder.join("piped"), DATES[1]), "similar");
     assert_eq!(roots.iter().filter(|(doc, root)| doc == root).count(), 5);
 }
+
+/// A text of 60 words, which begins with another one.
+fn text(page: usize, first: &str) -> String {
+    let words: Vec<String> = (0..60).map(|word| format!("p{page}w{word}")).collect();
+    format!("{first} {}", words.join(" "))
+}
+
+/// Lines of CSV or of JSON Lines with ids and texts.
+fn write_texts(path: &Path, column: &str, texts: &[(&str, String)]) {
+    let lines = texts.iter().map(|(id, text)| match path.extension().unwrap().to_str() {
+        Some("csv") => format!("{id},{text},another summary of {id}\n"),
+        _ => {
+            let mut object = serde_json::json!({"id": id, column: text});
+            if column != "text" {
+                object["text"] = format!("a summary of {id}").into();
+            }
+            format!("{object}\n")
+        }
+    });
+    let head = if path.extension().unwrap() == "csv" { format!("id,{column},summary\n") } else { String::new() };
+    std::fs::write(path, head + &lines.collect::<String>()).unwrap();
+}
+
+#[test]
+fn each_batch_is_read_again_by_the_columns_of_its_own_job() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("passages.toml"), "[passages]\ndocuments = \"all\"\n").unwrap();
+    for (number, name) in ["first.jsonl", "first.csv"].iter().enumerate() {
+        let (store, reference) = (format!("store-{number}"), format!("reference-{number}"));
+        write_texts(&folder.join(name), "body", &[("1", text(1, "a")), ("2", text(2, "a"))]);
+        write_texts(&folder.join("second.jsonl"), "text", &[("3", text(1, "b")), ("4", text(4, "b"))]);
+        let add = |store: &str, date: &str, column: &str, input: &str| {
+            let flags = ["add", store, "--week", date, "--id", "id", "--text", column, "--input", input];
+            run_in(folder, &[&flags[..], &EXACT].concat());
+        };
+        for store in [&store, &reference] {
+            add(store, DATES[0], "body", name);
+            add(store, DATES[1], "text", "second.jsonl");
+        }
+        // Exact verification has read both batches: the pair is one cluster.
+        let roots = roots(&week(&folder.join(&store), DATES[1]), "similar");
+        assert_eq!(roots.iter().filter(|(doc, root)| doc != root).count(), 1, "{name}");
+        let why = run_in(folder, &["why", &store, "1", "3"]).stdout;
+        assert!(why.contains("shingles are in both"), "{name}: {why}");
+        run_in(folder, &["run", "passages.toml", "-q", "--store", &store]);
+        let passages = run_in(folder, &["table", &store, "passages/passages"]).stdout;
+        assert!(passages.lines().count() == 3 && passages.contains(",1,60,"), "{name}: {passages}");
+        let out = format!("out-{number}");
+        run_in(folder, &["export", &store, "--out", &out]);
+        let kept = std::fs::read_to_string(folder.join(&out).join(name)).unwrap();
+        assert!(kept.contains("p1w59") && kept.contains("p2w59"), "{name}: {kept}");
+        // A reference has the texts that its tables have.
+        run_in(folder, &["run", "-q", "--store", &store, "--against", &reference]);
+        let items = run_in(folder, &["table", &store, "decontamination/items", "--columns", "id,words"]).stdout;
+        let words: Vec<&str> = items.lines().skip(1).map(|line| line.split_once(',').unwrap().1).collect();
+        assert_eq!(words, ["61"; 4], "{name}: {items}");
+        let changed = [("3", text(1, "b")), ("4", text(5, "b"))];
+        write_texts(&folder.join("second.jsonl"), "text", &changed);
+        let refused = ran(nigh(&["run", "-q", "--store", &store, "--against", &reference]).current_dir(folder));
+        let says = refused.stderr.contains("second.jsonl has changed since week 2024-01-09 of")
+            && refused.stderr.contains("a document of it is not there any more");
+        assert!(refused.code == Some(1) && says, "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn records_known_by_their_places_are_not_taken_for_those_of_another_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let store = store.to_str().unwrap();
+    let add = |of: &str, date: &str, input: &str, page: usize| {
+        let of = folder.path().join(of);
+        std::fs::create_dir_all(&of).unwrap();
+        let line = serde_json::json!({"text": text(page, "a")}).to_string() + "\n";
+        std::fs::write(of.join("part.jsonl"), line).unwrap();
+        let flags = ["add", store, "-q", "--text", "text", "--no-accuracy", "--week", date, "--input"];
+        ran(nigh(&[&flags[..], &[input]].concat()).current_dir(of))
+    };
+    assert_eq!(add("one", DATES[0], "part.jsonl", 1).code, Some(0));
+    let refused = add("other", DATES[1], "part.jsonl", 2);
+    let says = "part.jsonl is the name of an input of week 2024-01-08, too, which was read in";
+    assert!(refused.code == Some(2) && refused.stderr.contains(says), "{}", refused.stderr);
+    // In the same folder it is the same file, and by its whole path another one.
+    let path = folder.path().join("other/part.jsonl");
+    assert_eq!(add("other", DATES[1], path.to_str().unwrap(), 2).code, Some(0));
+    assert_eq!(roots(&week(Path::new(store), DATES[1]), "similar").len(), 2);
+    assert_eq!(add("one", "2024-01-10", "part.jsonl", 3).code, Some(0));
+    assert_eq!(roots(&week(Path::new(store), "2024-01-10"), "similar").len(), 2);
+}

@@ -177,7 +177,7 @@ mod tests {
     fn renamed(new: &[&str], text: &str) -> Result<String, String> {
         let place = Location::File("x.csv".into());
         let (name, format) = ("x.csv".to_owned(), Format::Csv);
-        let input = Input { name, bytes: 0, format, place, page_url: None, stamp: String::new() };
+        let input = Input { name, bytes: 0, format, place, page_url: None, stamp: String::new(), reading: None };
         let new = NewNames::new(new.iter().map(|name| name.parse().unwrap()).collect()).unwrap();
         let renamed = CsvNames::of(text.as_bytes(), b',', &input).and_then(|names| names.renamed(&new, &input));
         renamed.map(|head| String::from_utf8(head).unwrap()).map_err(|error| error.to_string())

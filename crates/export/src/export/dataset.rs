@@ -109,7 +109,8 @@ pub fn write_dataset(
                 };
                 let parts: Vec<(String, PathBuf)> = wacz.numbers.iter().map(part).collect::<Result<_>>()?;
                 let Location::Entry { archive: source, .. } = &inputs[number].place else { bail!("{path} is no WACZ") };
-                let made = WrittenWacz { source, parts: parts.clone(), reading: writing.reading, scratch };
+                let reading = &*inputs[number].reading(writing.reading);
+                let made = WrittenWacz { source, parts: parts.clone(), reading, scratch };
                 let failed = || format!("cannot write {path}");
                 let out = made.write(Output::create(&to).with_context(failed)?).with_context(failed)?;
                 let written = out.finish().with_context(failed)?;
@@ -174,7 +175,7 @@ fn written_archive(path: &Path, input: &Input, writing: &Writing<'_>) -> Result<
     let bytes = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
     let name = path.display().to_string();
     let place = Location::File(path.to_owned());
-    Ok(Some((Input { name, bytes, format, place, page_url: None, stamp: String::new() }, None)))
+    Ok(Some((Input { name, bytes, format, place, page_url: None, stamp: String::new(), reading: None }, None)))
 }
 
 /// What the threads share.

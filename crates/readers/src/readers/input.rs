@@ -1,9 +1,12 @@
 //! An input: a file or object to read, with its format and its location.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+use crate::reading::Reading;
 
 /// One file or object to read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +25,8 @@ pub struct Input {
     /// What changes with the content: `modified TIME` of a local file, `etag TAG` or
     /// `modified TIME` of an object, `content DIGEST` of a pipe. Empty if it is unknown.
     pub stamp: String,
+    /// How its records are read, if not as all others: as the job of an earlier batch said.
+    pub reading: Option<Box<Reading>>,
 }
 
 impl Input {
@@ -34,6 +39,16 @@ impl Input {
             place: Location::File(PathBuf::from(name)),
             page_url: None,
             stamp: String::new(),
+            reading: None,
+        }
+    }
+
+    /// How its records are read where all others are read as `given` says. The values that are
+    /// wanted, and the bounds of memory, are those of `given`.
+    pub fn reading<'a>(&self, given: &'a Reading) -> Cow<'a, Reading> {
+        match &self.reading {
+            None => Cow::Borrowed(given),
+            Some(own) => Cow::Owned(own.for_those_of(given)),
         }
     }
 }

@@ -36,6 +36,7 @@ const BEGINNING: usize = 1024;
 ///     place: Location::File(path.clone()),
 ///     page_url: Some("http://a.example/".to_owned()),
 ///     stamp: String::new(),
+///     reading: None,
 /// };
 /// let mut reader = readers::open(&input, &Reading::default())?;
 /// assert!(matches!(reader.next()?, Some(Item::Page(page)) if page.url.as_deref() == Some("http://a.example/")));
@@ -53,7 +54,7 @@ pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>>
         let reason = format!("{}: the name says that the file is compressed, and its first bytes do not", input.format);
         return Ok(Box::new(RejectedFile::new(reason, input.bytes)));
     }
-    input.format.reader().open(input, reading)
+    input.format.reader().open(input, &input.reading(reading))
 }
 
 /// Whether a local file of lines, or of one page, that is compressed by its name begins neither as
@@ -87,7 +88,7 @@ pub fn open_at(input: &Input, reading: &Reading, offset: u64) -> anyhow::Result<
     let Input { name, format, place: Location::File(path), .. } = input else { return Ok(None) };
     let mut file = File::open(path).with_context(|| cannot("open", name))?;
     file.seek(SeekFrom::Start(offset)).with_context(|| cannot("read", name))?;
-    let inner = format.reader().open_at(file, input, offset, reading)?;
+    let inner = format.reader().open_at(file, input, offset, &input.reading(reading))?;
     Ok(inner.map(|inner| Box::new(FromOffset::new(inner, offset)) as Box<dyn Reader>))
 }
 
@@ -132,7 +133,7 @@ impl Reader for FromOffset {
 /// # Errors
 /// As [`check`].
 pub fn keys(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
-    input.format.reader().slow_keys(input, reading)?.map_or_else(|| check(input, reading), Ok)
+    input.format.reader().slow_keys(input, &input.reading(reading))?.map_or_else(|| check(input, reading), Ok)
 }
 
 /// Opens one input and reads its first bytes, so that a run fails before it starts and not in its
@@ -163,7 +164,7 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
     if has_lost_its_beginning(input).with_context(|| cannot("read", &input.name))? {
         return Ok(KeysOfInput::Unknown);
     }
-    input.format.reader().check(input, reading)
+    input.format.reader().check(input, &input.reading(reading))
 }
 
 /// The names of the columns of an input, and which of those whose values are kept it has; `None` if
@@ -175,7 +176,7 @@ pub fn columns(input: &Input, reading: &Reading, searched: Searched) -> anyhow::
     if has_lost_its_beginning(input).with_context(|| cannot("read", &input.name))? {
         return Ok(None);
     }
-    input.format.reader().columns(input, reading, searched)
+    input.format.reader().columns(input, &input.reading(reading), searched)
 }
 
 /// Returns why an input cannot be read from its beginning, for a dry run. Only local Parquet and
@@ -193,5 +194,5 @@ pub fn damage(input: &Input, reading: &Reading) -> anyhow::Result<Option<String>
         return Ok(Some(reject.reason));
     }
     let file = File::open(path).with_context(|| cannot("open", &input.name))?;
-    input.format.reader().damage(file, input, reading)
+    input.format.reader().damage(file, input, &input.reading(reading))
 }

@@ -89,6 +89,7 @@ pub fn pieces(input: &Input) -> impl Iterator<Item = InputPiece> {
 /// # Errors
 /// As [`open`], and if the file is not as long as it was.
 pub fn open_piece(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow::Result<Box<dyn Reader>> {
+    let reading = &*input.reading(reading);
     let Location::File(path) = &input.place else { return whole_or_nothing(input, reading, piece) };
     if piece.of == 1 {
         return open(input, reading);
@@ -754,7 +755,7 @@ mod tests {
         let count = |name: &str, format, bytes| {
             let place = Location::File(name.into());
             let (name, stamp) = (name.to_owned(), String::new());
-            pieces(&Input { name, bytes, format, place, page_url: None, stamp }).count()
+            pieces(&Input { name, bytes, format, place, page_url: None, stamp, reading: None }).count()
         };
         assert_eq!(count("a.jsonl", Format::Jsonl, 2 * PIECE - 1), 1);
         assert_eq!(count("a.jsonl", Format::Jsonl, 2 * PIECE), 2);

@@ -60,7 +60,8 @@ impl IndexFiles {
     /// # Errors
     /// If one of them cannot be read.
     pub(in crate::export) fn add(&self, input: &Input, written: &Input, file: &str, reading: &Reading) -> Result<()> {
-        let (mut all, mut kept) = (Captures::open(input, reading)?, Captures::open(written, reading)?);
+        let reading = input.reading(reading);
+        let (mut all, mut kept) = (Captures::open(input, &reading)?, Captures::open(written, &reading)?);
         let mut next = kept.record()?;
         while let Some(capture) = all.record()? {
             let is_kept = next.as_ref().is_some_and(|next| capture.is_written_as(next, input.format));

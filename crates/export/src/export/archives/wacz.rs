@@ -124,6 +124,7 @@ impl WrittenWacz<'_> {
                 place: Location::File(path.clone()),
                 page_url: None,
                 stamp: String::new(),
+                reading: None,
             };
             let mut captures = Captures::open(&input, self.reading)?;
             while let Some(capture) = captures.record()? {

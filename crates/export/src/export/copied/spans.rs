@@ -389,7 +389,8 @@ impl Copy<'_> {
                 match input.format.records() {
                     RecordKind::WholeFile(PageKind::Text) => self.out.write_all(text.as_bytes())?,
                     _ => {
-                        let columns = &self.spans.reading.columns.text;
+                        let reading = input.reading(self.spans.reading);
+                        let columns = &reading.columns.text;
                         let line = with_text(&record, columns, text, gone);
                         let line = line.with_context(|| {
                             format!("{} has no `{}` where it had one", input.name, columns.names().join("`, `"))

@@ -407,6 +407,7 @@ mod tests {
                 place: Location::File(name.into()),
                 page_url: None,
                 stamp: String::new(),
+                reading: None,
             };
             output_paths(&names.iter().map(input).collect::<Vec<_>>(), ExportFormat::Same, false)
                 .map_err(|error| error.to_string())

@@ -238,6 +238,7 @@ fn without_paragraphs(
     exported: &mut Exported,
 ) -> Result<RecordBatch> {
     let schema = batch.schema();
+    let reading = input.reading(reading);
     let names = reading.columns.text.names();
     let within = |name: &&String| {
         let root = name.split_once('.').map(|(root, _)| root);

@@ -111,8 +111,15 @@ mod tests {
     fn files_get_the_name_of_their_format() {
         let path = |format: ExportFormat, input: Format, name: &str| {
             let place = Location::File(name.into());
-            let input =
-                Input { name: name.to_owned(), bytes: 0, format: input, place, page_url: None, stamp: String::new() };
+            let input = Input {
+                name: name.to_owned(),
+                bytes: 0,
+                format: input,
+                place,
+                page_url: None,
+                stamp: String::new(),
+                reading: None,
+            };
             format.path(&input, name).map_err(|error| error.to_string())
         };
         let (jsonl, parquet) = (ExportFormat::Jsonl, ExportFormat::Parquet);

@@ -54,6 +54,7 @@ pub(crate) fn copy(
     out: Output,
 ) -> Result<Output> {
     let failed = || format!("cannot read {}", input.name);
+    let reading = input.reading(reading);
     let copied = contained(|| -> Result<Output> {
         let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
         check_plain(file.metadata(), input)?;

@@ -151,6 +151,7 @@ mod tests {
             place: place.clone(),
             page_url: None,
             stamp: String::new(),
+            reading: None,
         };
         let mut columns = SameColumns::default();
         columns.check(&first, &input("a")).unwrap();

@@ -135,6 +135,7 @@ impl PlacedItems {
             place: Location::File(tail.path.clone()),
             page_url: None,
             stamp: String::new(),
+            reading: None,
         };
         let (reading, Place { at, items, .. }) = (Reading::default(), tail.place);
         let mut reader = match at {

@@ -456,7 +456,7 @@ fn input(file: FoundInput, reading: &Reading, left_out: &mut LeftOut) -> anyhow:
         }
         _ => None,
     };
-    Ok(Some(Input { name, bytes, format, place, page_url, stamp }))
+    Ok(Some(Input { name, bytes, format, place, page_url, stamp, reading: None }))
 }
 
 /// Whether files of this format, beside others in a folder, are rather reports about these.

@@ -45,7 +45,15 @@ pub fn list(wacz: Input, left_out: &mut LeftOut) -> anyhow::Result<Vec<Input>> {
             return None;
         };
         let place = place(path, &entry);
-        Some(Input { name, bytes: entry.packed, format, place, page_url: None, stamp: wacz.stamp.clone() })
+        Some(Input {
+            name,
+            bytes: entry.packed,
+            format,
+            place,
+            page_url: None,
+            stamp: wacz.stamp.clone(),
+            reading: None,
+        })
     };
     Ok(entries.into_iter().filter_map(input).collect())
 }
@@ -65,6 +73,7 @@ pub fn wacz_entries(path: &Path) -> anyhow::Result<Vec<Input>> {
         place: place(path, &entry),
         page_url: None,
         stamp: String::new(),
+        reading: None,
         name: entry.name,
     };
     Ok(entries.into_iter().map(input).collect())

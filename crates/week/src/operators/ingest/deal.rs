@@ -217,6 +217,7 @@ mod tests {
             place: Location::File("file".into()),
             page_url: None,
             stamp: String::new(),
+            reading: None,
         };
         bytes.iter().enumerate().map(input).collect()
     }

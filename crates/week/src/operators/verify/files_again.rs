@@ -330,6 +330,7 @@ mod tests {
             place: Location::File(path),
             page_url: None,
             stamp: String::new(),
+            reading: None,
         };
         let page = |n: u64| KeptPage { offset: 100 * n, key: [n, 1], checksum: [n, 2] };
         for (path, numbers) in kept.iter().zip([0..3, 3..9]) {

@@ -11,29 +11,22 @@
 //! booleans and nulls are no texts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use arrow_array::cast::AsArray as _;
-use arrow_array::{
-    Array as _, ArrayRef, FixedSizeListArray, GenericListArray, Int64Array, LargeStringArray, MapArray,
-    OffsetSizeTrait, RecordBatch, StringArray, StructArray,
-};
+use arrow_array::RecordBatch;
 use arrow_json::writer::{LineDelimited, WriterBuilder};
-use arrow_schema::{DataType, FieldRef};
 use nigh_readers::units::{Bytes, Share};
 use nigh_text::contained::contained;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde_json::{Map, Value};
 
+use super::store_documents::{DocumentsOfFile, StoreDocuments};
+use super::texts::with_texts;
 use crate::config::Reading;
 use crate::readers::{self, Body, Format, Item, JsonLines, LineKind, Reader, RecordKind, Searched, Unread};
 use crate::sheet::plural;
-use crate::state::{Store, WeekTables};
-use crate::structures::CompactSort as _;
-use crate::studies::{ReferenceFile, ReferenceStore};
-use crate::tables::{DocumentRow, Scan, Table as _, field};
+use crate::studies::ReferenceFile;
 
 /// Rows of a batch of Parquet.
 const BATCH: usize = 1024;
@@ -111,72 +104,9 @@ enum OpenReference {
     },
     Pages {
         reader: Box<dyn Reader>,
-        /// Of an input of a store, the places of its documents; and how many were found.
-        documents: Option<Vec<u64>>,
-        found: usize,
+        /// Of an input of a store, its documents.
+        documents: Option<DocumentsOfFile>,
     },
-}
-
-/// The places of the documents of a store in its input files, ascending, of files that were not
-/// opened yet.
-#[derive(Default)]
-struct StoreDocuments {
-    of: Option<ReferenceStore>,
-    places: BTreeMap<String, Vec<u64>>,
-}
-
-impl StoreDocuments {
-    /// The places in a file.
-    ///
-    /// # Errors
-    /// If a table of the store cannot be read; or at the first file of a store, if one before it
-    /// has documents that were not read.
-    fn in_file(&mut self, of: &ReferenceStore, file: &str) -> Result<Vec<u64>> {
-        if self.of.as_ref() != Some(of) {
-            self.check_all_opened()?;
-            let store = Store::at(&of.store);
-            self.places = places(&store.tables(&store.committed(of.week)?)?)?;
-            self.of = Some(of.clone());
-        }
-        Ok(self.places.remove(file).unwrap_or_default())
-    }
-
-    /// Checks that each file with documents of the store was opened.
-    fn check_all_opened(&self) -> Result<()> {
-        if let (Some((file, places)), Some(of)) = (self.places.first_key_value(), &self.of) {
-            bail!(
-                "{} of week {} of the reference {} are in {file}, which is no input of that week that is at hand: put the input \
-                 files back as they were, or name files instead of the store",
-                plural(places.len() as u64, "document"),
-                of.week,
-                of.store.display()
-            );
-        }
-        Ok(())
-    }
-}
-
-/// The places of the documents of a week, by the names of the files.
-fn places(tables: &WeekTables) -> Result<BTreeMap<String, Vec<u64>>> {
-    let mut places: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for rows in tables.all(DocumentRow::NAME) {
-        Scan::open(rows, &["file", "offset"])?.for_each(|batch| {
-            let (files, offsets): (&StringArray, &Int64Array) = (field(batch, "file")?, field(batch, "offset")?);
-            for (row, offset) in offsets.values().iter().enumerate() {
-                let file = files.value(row);
-                match places.get_mut(file) {
-                    Some(of_file) => of_file.push(*offset as u64),
-                    None => drop(places.insert(file.to_owned(), vec![*offset as u64])),
-                }
-            }
-            Ok(())
-        })?;
-    }
-    for of_file in places.values_mut() {
-        of_file.sort_items();
-        of_file.dedup();
-    }
-    Ok(places)
 }
 
 impl OpenReference {
@@ -278,17 +208,14 @@ impl<'a> ReferenceRecords<'a> {
                     NextRecord::Record(ReferenceRecord { file: self.file, number, id, texts })
                 }
             },
-            OpenReference::Pages { reader, documents, found } => loop {
+            OpenReference::Pages { reader, documents } => loop {
                 match reader.next().with_context(failed)? {
                     None => return Ok(None),
                     // It was deleted since, or another record has taken its place.
-                    Some(Item::Page(page))
-                        if documents.as_ref().is_some_and(|places| places.binary_search(&page.offset).is_err()) =>
-                    {
+                    Some(Item::Page(page)) if documents.as_mut().is_some_and(|documents| !documents.has(&page)) => {
                         self.number += 1;
                     }
                     Some(Item::Page(page)) => {
-                        *found += 1;
                         let number = self.number;
                         let id = page.id.or(page.url);
                         let texts = vec![RecordText { column: 0, body: page.body, label: page.charset }];
@@ -348,7 +275,7 @@ impl<'a> ReferenceRecords<'a> {
                 reader.without_waiting();
                 let in_file = |of_store| self.of_store.in_file(of_store, &input.name);
                 let documents = of_store.as_ref().map(in_file).transpose()?;
-                Ok(OpenReference::Pages { reader, documents, found: 0 })
+                Ok(OpenReference::Pages { reader, documents })
             }
         }
     }
@@ -410,19 +337,20 @@ impl<'a> ReferenceRecords<'a> {
     /// of bad records: their job has rejected these.
     fn check_file(&mut self, file: &ReferenceFile) -> Result<()> {
         let Unread { bytes, ends_early } = self.open.as_ref().map(OpenReference::unread).unwrap_or_default();
-        if let (Some(OpenReference::Pages { documents: Some(places), found, .. }), Some(of_store)) =
+        if let (Some(OpenReference::Pages { documents: Some(documents), .. }), Some(of_store)) =
             (&self.open, &file.of_store)
         {
+            let missing = documents.missing();
             ensure!(
-                *found >= places.len(),
-                "{} has changed since week {} of {} was made from it: {} of it not there any more. Put the file back as it was, or \
+                missing == 0,
+                "{} has changed since week {} of {} was made from it: {} not there any more. Put the file back as it was, or \
                  name files instead of the store",
                 file.input.name,
                 of_store.week,
                 of_store.store.display(),
-                match places.len() - found {
-                    1 => "a document is".to_owned(),
-                    count => format!("{} are", plural(count as u64, "document")),
+                match missing {
+                    1 => "a document of it is".to_owned(),
+                    count => format!("{} of it are", plural(count, "document")),
                 }
             );
         }
@@ -492,66 +420,6 @@ fn objects_of_next(batches: &mut ParquetRecordBatchReader) -> Result<Option<Vec<
     Ok(Some(objects.map(serde_json::from_slice).collect::<Result<_, _>>()?))
 }
 
-/// A column with texts where it has bytes, which a file can have without saying that they are
-/// texts; also within lists, maps, dictionaries and objects. Bytes that are not UTF-8 are U+FFFD,
-/// as in a page.
-fn with_texts(column: &ArrayRef) -> ArrayRef {
-    fn texts<'a>(bytes: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
-        Arc::new(bytes.map(|bytes| bytes.map(String::from_utf8_lossy)).collect::<LargeStringArray>())
-    }
-    match column.data_type() {
-        DataType::Binary => texts(column.as_binary::<i32>().iter()),
-        DataType::LargeBinary => texts(column.as_binary::<i64>().iter()),
-        DataType::BinaryView => texts(column.as_binary_view().iter()),
-        DataType::List(_) => Arc::new(with_texts_in(column.as_list::<i32>())),
-        DataType::LargeList(_) => Arc::new(with_texts_in(column.as_list::<i64>())),
-        DataType::FixedSizeList(field, size) => {
-            let list = column.as_fixed_size_list();
-            let values = with_texts(list.values());
-            let list = FixedSizeListArray::try_new_with_length(
-                of_type(field, &values),
-                *size,
-                values,
-                list.nulls().cloned(),
-                list.len(),
-            );
-            Arc::new(list.expect("as many values as before"))
-        }
-        DataType::Map(field, ordered) => {
-            let map = column.as_map();
-            let entries = with_texts_of(map.entries());
-            let of_entries = Arc::new(field.as_ref().clone().with_data_type(entries.data_type().clone()));
-            Arc::new(MapArray::new(of_entries, map.offsets().clone(), entries, map.nulls().cloned(), *ordered))
-        }
-        DataType::Struct(fields) if !fields.is_empty() => Arc::new(with_texts_of(column.as_struct())),
-        DataType::Dictionary(..) => {
-            let dictionary = column.as_any_dictionary();
-            dictionary.with_values(with_texts(dictionary.values()))
-        }
-        _ => column.clone(),
-    }
-}
-
-/// A list of texts where it is one of bytes.
-fn with_texts_in<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> GenericListArray<O> {
-    let (field, offsets, values, nulls) = list.clone().into_parts();
-    let values = with_texts(&values);
-    GenericListArray::new(of_type(&field, &values), offsets, values, nulls)
-}
-
-/// Objects with texts where they have bytes.
-fn with_texts_of(objects: &StructArray) -> StructArray {
-    let (fields, columns, nulls) = objects.clone().into_parts();
-    let columns: Vec<ArrayRef> = columns.iter().map(with_texts).collect();
-    let fields = fields.iter().zip(&columns).map(|(field, column)| of_type(field, column));
-    StructArray::new(fields.collect(), columns, nulls)
-}
-
-/// A field as it is, for these values.
-fn of_type(field: &FieldRef, values: &ArrayRef) -> FieldRef {
-    Arc::new(field.as_ref().clone().with_data_type(values.data_type().clone()))
-}
-
 /// The value of a column, which may be within objects.
 fn value_at<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     if let Some(value) = object.get(name) {
@@ -598,52 +466,6 @@ mod tests {
         assert_eq!(text("x.y").as_deref(), Some("six"));
         assert_eq!(text("n").as_deref(), Some(""));
         assert_eq!([text("b.e"), text("c"), text("a.b")], [None, None, None]);
-    }
-
-    #[test]
-    fn bytes_are_texts_wherever_they_are() {
-        use arrow_array::builder::{BinaryBuilder, BinaryDictionaryBuilder, FixedSizeListBuilder, MapBuilder};
-        use arrow_array::builder::{LargeBinaryBuilder, LargeListBuilder, ListBuilder, StringBuilder};
-        use arrow_array::types::Int32Type;
-
-        let binary = |texts: &[&str]| {
-            let mut builder = BinaryBuilder::new();
-            texts.iter().for_each(|text| builder.append_value(text));
-            builder
-        };
-        let mut list = ListBuilder::new(binary(&["one", "two"]));
-        list.append(true);
-        let mut large = LargeListBuilder::new(LargeBinaryBuilder::new());
-        large.values().append_value([b'a', 0xff]);
-        large.append(true);
-        let mut fixed = FixedSizeListBuilder::new(binary(&["one", "two"]), 2);
-        fixed.append(true);
-        let mut map = MapBuilder::new(None, StringBuilder::new(), BinaryBuilder::new());
-        map.keys().append_value("k");
-        map.values().append_value("one");
-        map.append(true).unwrap();
-        let mut dictionary = BinaryDictionaryBuilder::<Int32Type>::new();
-        dictionary.append_value("one");
-        let inner: ArrayRef = Arc::new(large.finish_cloned());
-        let objects = StructArray::try_from(vec![("inner", inner)]).unwrap();
-        let columns: [(&str, ArrayRef); 6] = [
-            ("list", Arc::new(list.finish())),
-            ("large", Arc::new(large.finish())),
-            ("fixed", Arc::new(fixed.finish())),
-            ("map", Arc::new(map.finish())),
-            ("dictionary", Arc::new(dictionary.finish())),
-            ("objects", Arc::new(objects)),
-        ];
-        let columns = columns.iter().map(|(name, column)| (*name, with_texts(column), true));
-        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
-        let mut writer = WriterBuilder::new().build::<_, LineDelimited>(Vec::new());
-        writer.write(&batch).unwrap();
-        let line: Value = serde_json::from_slice(&writer.into_inner()).unwrap();
-        let expected = serde_json::json!({
-            "list": ["one", "two"], "large": ["a\u{fffd}"], "fixed": ["one", "two"], "map": {"k": "one"},
-            "dictionary": "one", "objects": {"inner": ["a\u{fffd}"]},
-        });
-        assert_eq!(line, expected);
     }
 
     #[test]
