@@ -53,6 +53,9 @@ pub struct Plan {
     /// The working directories of the runs that read inputs with relative names, by week, up to
     /// this one.
     pub folders: BTreeMap<Week, PathBuf>,
+    /// How the inputs of earlier weeks with pages that stay were read, by week, of those that were
+    /// read in another way than these.
+    pub readings: BTreeMap<Week, Reading>,
     /// What becomes of the pages of the week before that the crawl does not have.
     pub absent: Absent,
     /// The inputs of earlier weeks with pages that stay, for reading these again; those that are at
@@ -280,6 +283,28 @@ pub fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
     Ok(job)
 }
 
+/// How the inputs of the weeks before are read that `before` knows, the last of them: those that are
+/// not read as `now` says.
+///
+/// # Errors
+/// If the job of `before` cannot be read.
+pub fn other_readings(store: &Store, before: &WholeWeek, now: &Reading) -> Result<BTreeMap<Week, Reading>> {
+    let last = job_of_week(store, &before.committed)?.read;
+    let committed = store.manifest()?.map_or_else(Vec::new, |manifest| manifest.weeks);
+    let mut readings = BTreeMap::new();
+    for (week, _) in before.journal.inputs(before.committed.week) {
+        // Weeks of older versions did not say it of others.
+        let of_job = committed.iter().find(|committed| committed.week == week);
+        let of_job = of_job.and_then(|committed| job_of_week(store, committed).ok()).map(|job| job.read);
+        let reading = of_job.or_else(|| before.readings.get(&week).cloned()).unwrap_or_else(|| last.clone());
+        let reading = reading.for_those_of(now);
+        if reading != *now {
+            readings.insert(week, reading);
+        }
+    }
+    Ok(readings)
+}
+
 /// The folders in which relative names of the inputs of a week are looked for, in this order: where
 /// the run of the week was started, and those of the other weeks that `whole` knows, the last one
 /// first. The working directory is an empty path.
@@ -331,9 +356,8 @@ pub fn inputs_at_hand<'a>(
 }
 
 /// The inputs with these names that are at hand, by week and name. They are looked for as the run
-/// of their week found them: by the items of its job, and are read as it says. `reading` says how
-/// the caller reads, and is for those of weeks that were removed, of which the names are known
-/// only.
+/// of their week found them: by the items of its job, and are read as it says; of weeks that were
+/// removed `whole`, the last one, has that, and the names. `reading` says how the caller reads.
 pub fn inputs_by_week<'a>(
     (store, whole): (&Store, &WholeWeek),
     names: impl Iterator<Item = (Week, &'a str)>,
@@ -350,7 +374,9 @@ pub fn inputs_by_week<'a>(
     for (week, names) in wanted {
         let committed = weeks.iter().find(|committed| committed.week == week);
         let job = committed.and_then(|committed| job_of_week(store, committed).ok());
-        let (items, own) = job.map_or_else(|| (Vec::new(), reading.clone()), |job| (job.input, job.read));
+        let of_last = || Some(job_of_week(store, &whole.committed).ok()?.read);
+        let known = || whole.readings.get(&week).cloned().or_else(of_last).unwrap_or_else(|| reading.clone());
+        let (items, own) = job.map_or_else(|| (Vec::new(), known()), |job| (job.input, job.read));
         let own = own.for_those_of(reading);
         let searched = Reading { folders: folders_of(whole, week), ..own.clone() };
         let inputs = crate::readers::list_again(&items, &searched, &names, asks_servers);
@@ -403,6 +429,7 @@ mod tests {
             waves: cut_waves(&inputs, wave_bytes),
             inputs,
             folders: BTreeMap::new(),
+            readings: BTreeMap::new(),
             max_reject_share: 0.1,
             max_unknown_share: 0.1,
             allow_empty: false,

@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::operators::ingest::ANOTHER_TEXT;
-use crate::plan::{Plan, cut_waves, folder_of, inputs_at_hand, job_of_week, stamp_of};
+use crate::plan::{Plan, cut_waves, folder_of, inputs_at_hand, job_of_week, other_readings, stamp_of};
 use crate::readers::{Dialect, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
@@ -52,7 +52,7 @@ pub(crate) fn run(
     let store = location.store().clone();
     store.check_writable()?;
     request.documents = request.check_inputs(args.dry_run)?;
-    request.check_values()?;
+    request.check_values(&store)?;
     if request.documents == Some(DocumentKey::Row) && request.reading().same_id != SameId::Row {
         log.notice(&format!(
             "the input has no field `{}`: each row is a document, known by its file and place. --id, or `id` in [cluster.read.columns], names a column of ids",
@@ -495,18 +495,25 @@ impl WeekRequest {
     }
 
     /// Checks that some input has each column whose values are kept, and each of several with
-    /// texts.
+    /// texts. A batch may be without columns that documents of the store have, which stay.
     ///
     /// # Errors
-    /// As [`check_columns`].
-    fn check_values(&self) -> Result<()> {
+    /// As [`check_columns`]; or if the store cannot be read.
+    fn check_values(&self, store: &Store) -> Result<()> {
         let text = &self.reading().columns.text;
         if text.names().len() > 1 {
             let mut reading = self.reading().clone();
             reading.columns.values = text.names().to_vec();
             check_columns(&self.inputs, &reading, "`text` of [cluster.read.columns], or --text, names")?;
         }
-        check_columns(&self.inputs, self.reading(), "`canonical` or `values` of [cluster.read.columns] names")
+        let mut reading = self.reading().clone();
+        if self.job.absent == Absent::Keep
+            && let Some(last) = store.manifest()?.and_then(|manifest| manifest.weeks.last().cloned())
+        {
+            let known = job_of_week(store, &last)?.read.columns.values;
+            reading.columns.values.retain(|column| !known.contains(column));
+        }
+        check_columns(&self.inputs, &reading, "`canonical` or `values` of [cluster.read.columns] names")
     }
 
     /// The inputs that are damaged from their beginning, with the reason.
@@ -703,27 +710,32 @@ impl WeekRequest {
         }
     }
 
-    /// Checks that inputs with relative names are not taken for those of an earlier batch that was
-    /// read in another folder: what is known by its file and place would take the place of its
-    /// documents.
+    /// Checks that inputs are not taken for those of an earlier batch that were others: from a pipe,
+    /// or by a relative name in another folder. What is known by its file and place would take the
+    /// place of its documents.
     ///
     /// # Errors
     /// Names the first such input.
     fn check_folders(&self, documents: DocumentKey, before: &WholeWeek) -> Result<()> {
-        let Some(here) = folder_of(&self.inputs)?.filter(|_| documents == DocumentKey::Row) else { return Ok(()) };
-        if self.job.absent != Absent::Keep {
+        if self.job.absent != Absent::Keep || documents != DocumentKey::Row {
             return Ok(());
         }
-        let names: BTreeSet<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
+        let here = folder_of(&self.inputs)?;
+        let inputs: BTreeMap<&str, &Input> = self.inputs.iter().map(|input| (input.name.as_str(), input)).collect();
         for (week, name) in before.journal.input_names(before.committed.week) {
-            let elsewhere = before.folders.get(&week).filter(|folder| **folder != here);
-            if let Some(folder) = elsewhere.filter(|_| names.contains(name) && Path::new(name).is_relative()) {
-                bail!(WrongUse(format!(
-                    "{name} is the name of an input of week {week}, too, which was read in {}. Documents of this store are known by file and \
-                     place: those of this file would take the place of those. Give the files by their whole paths",
-                    folder.display()
-                )));
-            }
+            let Some(input) = inputs.get(name) else { continue };
+            let elsewhere = before.folders.get(&week).filter(|folder| here.as_ref() != Some(folder));
+            let (whose, advice) = match elsewhere.filter(|_| Path::new(name).is_relative()) {
+                _ if input.is_of_this_run() => (String::new(), "Write the records to files"),
+                Some(folder) => {
+                    (format!(", which was read in {}", folder.display()), "Give the files by their whole paths")
+                }
+                None => continue,
+            };
+            bail!(WrongUse(format!(
+                "{name} is the name of an input of week {week}, too{whose}. Documents of this store are known by file and place: those of \
+                 this input would take the place of those. {advice}"
+            )));
         }
         Ok(())
     }
@@ -737,8 +749,10 @@ impl WeekRequest {
         let earlier_inputs = self.earlier_inputs(store, &earlier, method.verify)?;
         self.check_earlier_values(store, &earlier)?;
         let before = earlier.last().map(|before| store.whole(before)).transpose()?;
+        let mut readings = BTreeMap::new();
         if let Some(before) = &before {
             self.check_folders(method.documents, before)?;
+            readings = other_readings(store, before, self.reading())?;
         }
         let mut folders = before.map(|before| before.folders).unwrap_or_default();
         folders.extend(folder_of(&self.inputs)?.map(|folder| (self.week, folder)));
@@ -753,6 +767,7 @@ impl WeekRequest {
             resharding: None,
             absent: self.job.absent,
             folders,
+            readings,
             earlier_inputs,
             canonical,
             accuracy: self.job.accuracy,

@@ -156,6 +156,7 @@ impl Opened {
             resharding: None,
             absent: Absent::Missing,
             folders: whole.folders,
+            readings: whole.readings,
             earlier_inputs,
             canonical,
             accuracy,

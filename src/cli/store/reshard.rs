@@ -297,6 +297,7 @@ impl ReshardedWeek<'_> {
             }),
             absent: Absent::Missing,
             folders: whole.folders,
+            readings: whole.readings,
             earlier_inputs,
             canonical,
             accuracy,

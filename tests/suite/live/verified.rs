@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::live::{
     Live, Numbers, apply, commits_are_those_of_nigh_add, found_by_method, found_live, send_with_kills, text_of,
 };
-use crate::program::{longs, run, run_well, texts, week};
+use crate::program::{longs, run_well, texts, week};
 
 /// Of the families of texts those are similar enough that differ in two words: chains of them hold
 /// together by those between.
@@ -174,42 +174,109 @@ fn a_field_that_was_not_read_is_not_read_by_a_commit() {
     }
 }
 
+/// Files of earlier weeks are read by the columns of their own job, and so are the lines of a
+/// commit.
 #[test]
-fn stores_whose_texts_a_commit_cannot_write_are_refused() {
+fn stores_with_any_columns_are_served() {
     let folder = tempfile::tempdir().unwrap();
-    let input = folder.path().join("rows.jsonl");
-    let row =
-        |id: &str| json!({"id": id, "q": "which is it", "a": format!("it is number {id} of some words")}).to_string();
-    std::fs::write(&input, [row("1"), row("2")].join("\n")).unwrap();
-    let input = input.to_str().unwrap();
+    let words = |page: usize| (0..60).map(|word| format!("p{page}w{word}")).collect::<Vec<_>>().join(" ");
+    let row = |id: &str, page: usize| json!({"id": id, "q": "which is it", "a": words(page), "html": "<p>a menu"});
+    let rows = [row("1", 1), row("2", 2)].map(|row| row.to_string());
+    std::fs::write(folder.path().join("rows.jsonl"), rows.join("\n")).unwrap();
+    let csv = [1, 2].map(|page| format!("{page},which is it,{}", words(page)));
+    std::fs::write(folder.path().join("rows.csv"), format!("id,q,a\n{}\n", csv.join("\n"))).unwrap();
     let job = |read: &str| {
         let job = folder.path().join("job.toml");
         let method = "similarity = 0.8\nverify = \"exact\"";
         std::fs::write(&job, format!("[cluster]\n[cluster.read]\n{read}\n[cluster.method]\n{method}\n")).unwrap();
         job.to_str().unwrap().to_owned()
     };
+    let several = "[cluster.read.columns]\nid = \"id\"\ntext = [\"q\", \"a\"]";
     let cases = [
-        ("[cluster.read.columns]\nid = \"id\"\ntext = [\"q\", \"a\"]", "several columns, q, a", "2"),
+        ("rows.jsonl", several.to_owned(), "2".to_owned()),
+        ("rows.csv", several.to_owned(), "2".to_owned()),
+        ("rows.jsonl", "[cluster.read.columns]\nid = \"a\"\ntext = \"a\"".to_owned(), words(2).replace(' ', "%20")),
         (
-            "[cluster.read.columns]\nid = \"a\"\ntext = \"a\"",
-            "their column, a, is the name of documents",
-            "it%20is%20number%202%20of%20some%20words",
+            "rows.jsonl",
+            "max-page-bytes = 1000\n[cluster.read.columns]\nid = \"id\"\ntext = \"a\"".to_owned(),
+            "2".to_owned(),
         ),
-        ("max-page-bytes = \"1MiB\"\n[cluster.read.columns]\nid = \"id\"\ntext = \"a\"", "cut at 1.0 MiB", "2"),
     ];
-    for (number, (read, reason, second)) in cases.into_iter().enumerate() {
+    for (number, (input, read, second)) in cases.into_iter().enumerate() {
         let store = folder.path().join(number.to_string());
         let path = store.to_str().unwrap();
-        run_well(&["run", &job(read), "-q", "--week", "2024-01-08", "--store", path, "--input", input]);
-        let refused = run(&["live", path]);
-        assert!(refused.code == Some(1) && refused.stderr.contains(reason), "{}", refused.stderr);
-        assert!(refused.stderr.contains("nigh verify STORE --by estimate"), "{}", refused.stderr);
-        // And so it is.
-        run_well(&["verify", path, "--by", "estimate", "-q"]);
+        let input = folder.path().join(input);
+        run_well(&[
+            "run",
+            &job(&read),
+            "-q",
+            "--week",
+            "2024-01-08",
+            "--store",
+            path,
+            "--input",
+            input.to_str().unwrap(),
+        ]);
         let live = Live::start(&store, &[]);
-        live.post("1", &[json!({"id": "3", "text": "which is it it is number 3 of some words"})]);
+        // A copy of the first document, and something like the second one.
+        let html = json!({"id": "4", "html": format!("<p>which is it\n{} more", words(2))});
+        let of_first = if read.contains("\"q\"") { format!("which is it\n{}", words(1)) } else { words(1) };
+        let answers = live.post("1", &[json!({"id": "3", "text": of_first}), html]);
+        assert!(answers.iter().all(|answer| answer["size"] == 2 && answer.get("estimated").is_none()), "{answers:?}");
         let committed = live.send("POST", "/commit", &[], b"");
-        assert_eq!((committed.status, live.get("/documents/3")["size"].as_i64()), (200, Some(1)), "{committed:?}");
-        assert_eq!(live.get(&format!("/documents/{second}"))["size"], 1);
+        assert_eq!(committed.status, 200, "{committed:?}");
+        live.post("2", &[json!({"id": "5", "text": format!("{} more", words(2))})]);
+        let committed = live.send("POST", "/commit", &[], b"");
+        assert_eq!(committed.status, 200, "{committed:?}");
+        for (document, size) in [("3", 2), ("4", 3), ("5", 3), (&*second, 3)] {
+            assert_eq!(live.get(&format!("/documents/{document}"))["size"], size, "{number}: {document}");
+        }
+        drop(live);
+        // And so says everything that reads texts again, also when only the last week is left.
+        run_well(&["vacuum", "--store", path, "--keep", "1"]);
+        let out = folder.path().join(format!("out-{number}"));
+        run_well(&["export", path, "--out", out.to_str().unwrap()]);
+        let add =
+            ["add", path, "-q", "--id", "id", "--text", "a", "--similarity", "0.8", "--verify", "exact", "--input"];
+        let more = folder.path().join("more.jsonl");
+        std::fs::write(&more, json!({"id": "6", "a": format!("{} again", words(2))}).to_string()).unwrap();
+        run_well(&[&add[..], &[more.to_str().unwrap()]].concat());
+        let last = run_well(&["show", path, "--level", "similar", "--json"]).stdout;
+        assert!(serde_json::from_str::<Value>(&last).is_ok(), "{last}");
     }
+}
+
+/// Documents are chosen by a column that a batch may lack.
+#[test]
+fn the_choice_by_a_column_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, job) = (folder.path().join("store"), folder.path().join("job.toml"));
+    let words = (0..60).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ");
+    let text = "[cluster]\ncanonical = { by = [\"score desc\"] }\n[cluster.read.columns]\nid = \"id\"\n";
+    std::fs::write(&job, text).unwrap();
+    let [path, job] = [&store, &job].map(|path| path.to_str().unwrap());
+    let add = |date: &str, lines: &[Value]| {
+        let input = folder.path().join(format!("{date}.jsonl"));
+        std::fs::write(&input, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        run_well(&["add", path, job, "-q", "--week", date, "--input", input.to_str().unwrap()]);
+    };
+    let chosen = |date: &str| -> Vec<String> {
+        let of = week(&store, date);
+        let rows = crate::program::rows_of(&of, "clusters", &["id", "canonical"]);
+        rows.into_iter().filter(|row| row[1] == "true").map(|row| row[0].clone()).collect()
+    };
+    let line = |id: &str, score: usize| json!({"id": id, "text": words, "score": score});
+    add("2024-01-08", &[line("1", 1), line("2", 5)]);
+    assert_eq!(chosen("2024-01-08"), ["2"]);
+    let live = Live::start(&store, &[]);
+    for (batch, lines, expected) in
+        [("1", json!({"id": "3", "text": words}), "2"), ("2", json!({"id": "4", "text": words, "score": 9}), "4")]
+    {
+        live.post(batch, &[lines]);
+        let committed: Value = serde_json::from_str(&live.send("POST", "/commit", &[], b"").body).unwrap();
+        assert_eq!(chosen(committed["week"].as_str().unwrap()), [expected], "{committed}");
+    }
+    drop(live);
+    add("2030-01-01", &[line("5", 7), line("6", 11)]);
+    assert_eq!(chosen("2030-01-01"), ["6"]);
 }

@@ -490,6 +490,7 @@ impl WrittenStore {
             files,
             kept: BTreeMap::new(),
             folders: BTreeMap::new(),
+            readings: Default::default(),
         };
         let records = store.records(&committed);
         std::fs::create_dir_all(&records).unwrap();

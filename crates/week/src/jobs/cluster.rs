@@ -151,8 +151,15 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     };
     let base = BaseWeek::committed(plan).map(|base| store.whole_base(base)).transpose()?;
     let kept = base.map(|base| base.kept_for(&journal.segments)).unwrap_or_default();
-    let whole =
-        WholeWeek { committed, method: plan.method.clone(), journal, files, kept, folders: plan.folders.clone() };
+    let whole = WholeWeek {
+        committed,
+        method: plan.method.clone(),
+        journal,
+        files,
+        kept,
+        folders: plan.folders.clone(),
+        readings: plan.readings.clone(),
+    };
     let text = serde_json::to_vec_pretty(&summary).context("a summary is plain data")?;
     store.commit(&whole, &plan.job, &text, postings.as_ref())?;
     Ok(Some(summary))

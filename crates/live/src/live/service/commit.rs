@@ -20,12 +20,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use serde::Serialize;
 
 use super::journal::{Journal, Makes};
-use crate::config::{Canonical, Cluster, Columns, Content, Method, Reading, Share, Verify};
+use crate::config::{Cluster, Columns, Content, Method, Reading, Share};
 use crate::live::batch::{LineContent, Record, read_taken};
 use crate::live::engine::Engine;
 use crate::readers::Body;
@@ -61,20 +61,14 @@ pub struct Commitment {
 
 impl Commitment {
     /// Writes what a commit reads, into the folder of the journal. `commit` is the number of the
-    /// commit; `last` is the job of the last week, and `canonical` says which documents of a
-    /// cluster stay.
+    /// commit; `last` is the job of the last week.
     ///
     /// # Errors
     /// If the journal cannot be read, or a file cannot be written.
-    pub(super) fn write(
-        journal: &Path,
-        engine: &Engine,
-        (last, canonical): (&Cluster, Canonical),
-        commit: u64,
-    ) -> Result<Commitment> {
+    pub(super) fn write(journal: &Path, engine: &Engine, last: &Cluster, commit: u64) -> Result<Commitment> {
         let method = engine.method();
         let by = method.documents;
-        let mut read = reading(&last.read, method);
+        let mut read = reading(&last.read, by);
         let mut last_lines: BTreeMap<KeyHash, LastLine> = BTreeMap::new();
         let mut takes_rest = true;
         Journal::read(journal, |head, body| {
@@ -94,9 +88,6 @@ impl Commitment {
                 match LastLine::of(&record, head.body_at) {
                     Some(line) => _ = last_lines.insert(record.key, line),
                     None => _ = last_lines.remove(&record.key),
-                }
-                if matches!(record.body, Some(LineContent::Page(Body::Html(_)))) && method.verify == Verify::Exact {
-                    read.columns.html.get_or_insert_with(|| HTML_OF_LIVE.to_owned());
                 }
             }
             Ok(())
@@ -134,7 +125,7 @@ impl Commitment {
                 for line in last_lines.values().filter(|line| !line.is_ready) {
                     let (record, bytes) = line_of(line)?;
                     let Some(LineContent::Page(body)) = record.body else { continue };
-                    file.write_all(&line_in_columns(bytes, &record.name, &body, &read.columns, by)?)?;
+                    file.write_all(&line_of_object(bytes, &record.name, &body, by)?)?;
                     file.write_all(b"\n")?;
                 }
                 Ok(())
@@ -144,6 +135,7 @@ impl Commitment {
             let method = Some(Method { content: Content::Page, ..method.clone() }.into());
             // Each line was taken once: none may be left out.
             let max_reject_share = Share(0.0);
+            let canonical = last.canonical.clone();
             let text = Cluster { canonical, read, method, max_reject_share, ..Cluster::default() }.to_text();
             replace(&job, text.as_bytes())?;
             commitment.added = Some((job, input));
@@ -203,77 +195,22 @@ impl LastLine {
     }
 }
 
-/// The column of HTML, if earlier files have none.
-const HTML_OF_LIVE: &str = "nigh-live-html";
-
-/// Whether documents that come can be written with the columns of the last week, and be read as its
-/// texts are: a batch whose texts verify clusters is read as the files before it.
-///
-/// # Errors
-/// If they cannot: the error says why.
-pub(super) fn ensure_columns(last: &Reading, method: &Method, longest: usize) -> Result<()> {
-    if method.verify != Verify::Exact {
-        return Ok(());
-    }
-    let instead = "`nigh verify STORE --by estimate` makes a store that `nigh live` takes";
-    let of_name = match method.documents {
-        DocumentKey::Url => last.columns.url(),
-        DocumentKey::Id | DocumentKey::Row => last.columns.id.as_deref().unwrap_or("id"),
-    };
-    let of_texts = last.columns.text.names();
-    ensure!(
-        of_texts.len() < 2,
-        "the texts of this store verify clusters, and are in several columns, {}: {instead}",
-        of_texts.join(", ")
-    );
-    ensure!(
-        of_texts.iter().all(|of_text| of_text != of_name),
-        "the texts of this store verify clusters, and their column, {of_name}, is the name of documents, too: {instead}"
-    );
-    ensure!(
-        last.max_page_bytes.0 >= longest as u64,
-        "the texts of this store verify clusters, and are cut at {} (max-page-bytes), less than the {longest} bytes that a line may have: {instead}",
-        last.max_page_bytes
-    );
-    Ok(())
+/// How the documents of a commit are read: as requests have them, with the values that documents of
+/// the store are chosen by.
+fn reading(last: &Reading, documents: DocumentKey) -> Reading {
+    let id = (documents == DocumentKey::Id).then(|| "id".to_owned());
+    let values = last.columns.values.clone();
+    let columns = Columns { id, html: Some("html".to_owned()), values, ..Columns::default() };
+    Reading { columns, ..Reading::default() }
 }
 
-/// How the documents of a commit are read. If texts verify clusters, files of earlier weeks are
-/// read again in the same way: then they have the columns of the last week.
-fn reading(last: &Reading, method: &Method) -> Reading {
-    let id = |of_last: Option<String>| {
-        (method.documents == DocumentKey::Id).then(|| of_last.unwrap_or_else(|| "id".to_owned()))
-    };
-    if method.verify != Verify::Exact {
-        let columns = Columns { id: id(None), html: Some("html".to_owned()), ..Columns::default() };
-        return Reading { columns, ..Reading::default() };
-    }
-    let Reading { max_page_bytes, media_types, base_url, columns, .. } = last.clone();
-    let Columns { id: of_last, url, text, html, .. } = columns;
-    let text = if text.is_empty() { Columns::default().text } else { text };
-    let columns = Columns { id: id(of_last), url, text, html, ..Columns::default() };
-    Reading { max_page_bytes, media_types, base_url, columns, ..Reading::default() }
-}
-
-/// A line of a batch with the columns of the last week; the line itself if it has these. A column
-/// of HTML has a name of its own: earlier files may have a field `html` that was not read.
-fn line_in_columns(line: Vec<u8>, name: &str, body: &Body, columns: &Columns, by: DocumentKey) -> Result<Vec<u8>> {
-    let (of_name, usual) = match by {
-        DocumentKey::Url => (columns.url(), "url"),
-        DocumentKey::Id | DocumentKey::Row => (columns.id.as_deref().unwrap_or("id"), "id"),
-    };
-    let of_text = match columns.text.names() {
-        [of_text] => of_text,
-        _ => bail!("the texts of this store are in several columns"),
-    };
-    let of_html = columns.html.as_deref().filter(|_| matches!(body, Body::Html(_)));
-    let (of_body, usual_body) = of_html.map_or((of_text.as_str(), "text"), |of_html| (of_html, "html"));
-    // An earlier version took arrays, too.
-    if (of_name, of_body) == (usual, usual_body) && line.starts_with(b"{") {
+/// A line of a batch as an object. An earlier version took arrays, too.
+fn line_of_object(line: Vec<u8>, name: &str, body: &Body, by: DocumentKey) -> Result<Vec<u8>> {
+    if line.starts_with(b"{") {
         return Ok(line);
     }
+    let of_name = if by == DocumentKey::Url { "url" } else { "id" };
+    let of_body = if matches!(body, Body::Html(_)) { "html" } else { "text" };
     let text = std::str::from_utf8(body.as_bytes()).context("a string of JSON is UTF-8")?;
-    let mut fields = serde_json::Map::from_iter([(of_body.to_owned(), text.into())]);
-    fields.insert(of_name.to_owned(), name.into());
-    Ok(serde_json::Value::Object(fields).to_string().into_bytes())
+    Ok(serde_json::json!({of_name: name, of_body: text}).to_string().into_bytes())
 }

@@ -35,13 +35,12 @@ use super::batch::{Features, Limits, LineContent, Record, read_batch, read_body}
 use super::engine::{Counts, Engine, Given, KeyProcesses, SharedProcesses, Texts, Wanted};
 use super::follow::{Part, Place};
 use super::refusal::Refusal;
-use crate::config::{Canonical, Cluster, Method};
+use crate::config::{Cluster, Method};
 use crate::kernels::memory::return_freed;
 use crate::plan::job_of_week;
 use crate::records::{DocumentKey, checksum};
 use crate::state::{OWN, Store};
 
-use self::commit::ensure_columns;
 pub use self::commit::{Commitment, Committed};
 pub use self::schedule::{CommitEvery, CommitNotice, Commits, Committer};
 
@@ -168,10 +167,6 @@ impl Service {
                 store.root().display(),
                 method.documents
             );
-        }
-        let last = manifest.as_ref().and_then(|manifest| manifest.weeks.last());
-        if let Some(last) = last {
-            ensure_columns(&job_of_week(store, last)?.read, &method, limits.line_bytes)?;
         }
         let mut engine = Engine::with_processes(&method, workers, others)?;
         let documents = manifest.map_or(Ok(0), |manifest| load_last_week(store, &manifest, &mut engine));
@@ -409,11 +404,7 @@ impl Service {
         let next = self.store.manifest()?.map_or(0, |manifest| manifest.commits) + 1;
         let path = Service::journal_path(self.store.root());
         let last = self.last_job()?;
-        // Documents are chosen as in the last week, unless that needs columns, of which these have
-        // none.
-        let is_possible = last.canonical.columns().is_empty();
-        let canonical = if is_possible { last.canonical.clone() } else { Canonical::default() };
-        let commitment = Commitment::write(&path, &self.engine, (&last, canonical), next)?;
+        let commitment = Commitment::write(&path, &self.engine, &last, next)?;
         if commitment.deleted.is_some() || commitment.added.is_some() {
             self.run_commands(&commitment, next, run)?;
         }

@@ -291,6 +291,7 @@ mod tests {
                 files,
                 kept: KeptFiles::new(),
                 folders: Default::default(),
+                readings: Default::default(),
             };
             std::fs::create_dir_all(store.records(&committed)).unwrap();
             whole.write(&store.records(&committed).join("week.json")).unwrap();

@@ -281,6 +281,7 @@ mod tests {
             files: [("documents".to_owned(), vec![part])].into(),
             kept: Default::default(),
             folders: Default::default(),
+            readings: Default::default(),
         }
     }
 

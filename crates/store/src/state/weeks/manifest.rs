@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::{Segment, WeekJournal};
 use super::tables::{KEPT_TABLES, KeptFiles, Piece, TablePart, WeekFiles, WeekTables};
-use crate::config::Method;
+use crate::config::{Method, Reading};
 use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
 use crate::structures::CompactSort;
@@ -158,6 +158,10 @@ pub struct WholeWeek {
     /// them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub folders: BTreeMap<Week, PathBuf>,
+    /// How the inputs of earlier weeks were read, by week, of those that were read in another way
+    /// than the job of this week says. Weeks of older versions do not say it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub readings: BTreeMap<Week, Reading>,
 }
 
 impl WholeWeek {

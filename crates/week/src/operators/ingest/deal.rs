@@ -237,6 +237,7 @@ mod tests {
             resharding: None,
             absent: Absent::Missing,
             folders: std::collections::BTreeMap::new(),
+            readings: std::collections::BTreeMap::new(),
             earlier_inputs: Vec::new(),
             canonical: Canonical::default(),
             accuracy: true,
