@@ -283,8 +283,8 @@ pub fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
     Ok(job)
 }
 
-/// How the inputs of the weeks before are read that `before` knows, the last of them: those that are
-/// not read as `now` says.
+/// How the inputs of the weeks before are read that `before` knows, the last of them: those that
+/// are not read as `now` says.
 ///
 /// # Errors
 /// If the job of `before` cannot be read.

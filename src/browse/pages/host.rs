@@ -10,13 +10,15 @@ use crate::live::Refusal;
 use crate::markup::Html;
 use crate::sheet::{grouped, plural};
 use crate::studies::{HostCell, HostHead, HostRows, RowValues};
+use crate::text::canonical_host;
 
 /// Rows of a study that are listed, at most.
 const FOUND: u64 = 100;
 
 impl Browse<'_> {
     pub(super) fn host(&self, name: &str, page: u64) -> Result<(String, Html)> {
-        let name = name.trim().to_lowercase();
+        let name = name.trim();
+        let name = canonical_host(name).unwrap_or_else(|| name.to_lowercase());
         let all = self.index.pages_of_host(&name)?;
         let mut body = Html::default();
         if all == 0 && page == 1 && self.is_found(&name)? {

@@ -302,6 +302,9 @@ impl ExportArgs {
         if self.level == ExportLevel::Paragraph && (self.what() != What::Kept || self.list.is_some()) {
             bail!(WrongUse("--level paragraph writes documents: it goes with --what kept and --out".into()));
         }
+        if (self.min_count != 2 || self.min_length != 1) && self.level != ExportLevel::Paragraph {
+            bail!(WrongUse("--min-count and --min-length are for paragraphs: they go with --level paragraph".into()));
+        }
         if self.overlap.is_some() && self.level != ExportLevel::Paragraph {
             bail!(WrongUse("--overlap is for paragraphs: it goes with --level paragraph".into()));
         }

@@ -710,9 +710,9 @@ impl WeekRequest {
         }
     }
 
-    /// Checks that inputs are not taken for those of an earlier batch that were others: from a pipe,
-    /// or by a relative name in another folder. What is known by its file and place would take the
-    /// place of its documents.
+    /// Checks that inputs are not taken for those of an earlier batch that were others: from a
+    /// pipe, or by a relative name in another folder. What is known by its file and place would
+    /// take the place of its documents.
     ///
     /// # Errors
     /// Names the first such input.

@@ -218,6 +218,7 @@ fn what_stands_before_goes_as_a_slow_twin_says() {
 
     for (flags, wanted) in [
         (&["--overlap", "0.8"][..], "--overlap is for paragraphs"),
+        (&["--min-count", "3"], "--min-count and --min-length are for paragraphs"),
         (&["--level", "paragraph", "--overlap", "1.5"], "allowed is 0.0 to 1.0"),
         (&["--level", "paragraph", "--overlap", "much"], "is not a number"),
         (&["--level", "paragraph", "--overlap", "0.8", "--min-count", "3"], "cannot be used with"),

@@ -104,6 +104,8 @@ fn the_pages_of_a_cluster_and_of_a_host_are_those_of_the_table() {
     let sizes: BTreeMap<i64, i64> = docs.iter().copied().zip(sizes).collect();
     for host in all_hosts.into_iter().step_by(5) {
         let listed = json(&["show", store, "--host", host, "--top", "12", "--json"]);
+        let of_url = json(&["show", store, "--host", &format!("{}:80", host.to_uppercase()), "--top", "12", "--json"]);
+        assert_eq!(of_url, listed);
         let mut pages: Vec<i64> = docs.iter().copied().filter(|doc| hosts[doc] == *host).collect();
         pages.sort_by_key(|doc| (-sizes[doc], !canonical[doc], *doc));
         assert_eq!(listed["pages"], pages.len());

@@ -13,6 +13,7 @@ use super::week::{LookedPage, LookedWeek, Pages, page_of};
 use crate::records::{DocId, Level, mix};
 use crate::structures::CompactSort;
 use crate::tables::{EvidenceRow, MissingRow, Scan, Table as _, field};
+use crate::text::canonical_host;
 
 /// A cluster.
 #[derive(Clone, Debug, Serialize)]
@@ -237,7 +238,7 @@ pub fn pages_of_cluster(week: &LookedWeek<'_>, level: Level, id: i64, top: usize
 /// # Errors
 /// If the week has no page of it, or a table cannot be read.
 pub fn pages_of_host(week: &LookedWeek<'_>, host: &str, top: usize) -> Result<PageList> {
-    let host = host.to_lowercase();
+    let host = canonical_host(host).unwrap_or_else(|| host.to_lowercase());
     let list = pages_where(week, &["similar_size"], top, |batch| {
         let (hosts, sizes): (&StringArray, &Int64Array) = (field(batch, "host")?, field(batch, "similar_size")?);
         Ok(hosts.iter().zip(sizes.values()).map(|(of, size)| (of == Some(host.as_str())).then_some(-size)).collect())

@@ -49,5 +49,5 @@ pub use html::{Extract, scan};
 pub use main_content::scan_content;
 pub use patterns::{InvalidPattern, UrlPatterns};
 pub use printable::{printable, printable_json, printable_lines};
-pub use urls::{CanonicalUrl, canonical, domain, out_links};
+pub use urls::{CanonicalUrl, canonical, canonical_host, domain, out_links};
 pub use words::words;

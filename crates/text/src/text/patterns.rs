@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
-use super::urls::canonical;
+use super::urls::{canonical, canonical_host};
 
 /// A set of URLs given by URLs, hosts and prefixes, all in canonical form. A lookup takes time
 /// logarithmic in their number.
@@ -44,13 +44,7 @@ impl UrlPatterns {
             let canonical = canonical(url.as_ref()).map(|url| url.as_str().to_owned());
             canonical.ok_or_else(|| InvalidPattern(url.as_ref().to_owned()))
         };
-        let host = |host: &T| {
-            let host = host.as_ref();
-            // Only the host of a URL, without any other part.
-            let url = canonical(&format!("http://{host}/")).filter(|url| url.as_str().matches('/').count() == 3);
-            let url = url.filter(|_| !host.contains(['@', '?', '#', '/', '\\']) && !host.is_empty());
-            url.map(|url| url.host().to_owned()).ok_or_else(|| InvalidPattern(host.to_owned()))
-        };
+        let host = |host: &T| canonical_host(host.as_ref()).ok_or_else(|| InvalidPattern(host.as_ref().to_owned()));
         let prefix = |prefix: &T| {
             let (url, given) = (form(prefix)?, prefix.as_ref());
             // The canonical form drops parts (a fragment, `..`): the shorter prefix would match

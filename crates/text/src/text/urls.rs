@@ -74,6 +74,21 @@ pub fn canonical(url: &str) -> Option<CanonicalUrl> {
     canonical_form(Url::parse(url).ok()?)
 }
 
+/// Returns the canonical form of a host, with its port if that is not 80, as in
+/// [`CanonicalUrl::host`]. `None` if the text is not a host alone.
+///
+/// ```
+/// # use nigh_text::text::canonical_host;
+/// assert_eq!(canonical_host("B\u{fc}cher.Example:80").as_deref(), Some("xn--bcher-kva.example"));
+/// assert_eq!(canonical_host("example.com:8080").as_deref(), Some("example.com:8080"));
+/// assert_eq!([canonical_host("example.com/a"), canonical_host("")], [None, None]);
+/// ```
+pub fn canonical_host(host: &str) -> Option<String> {
+    let url = canonical(&format!("http://{host}/")).filter(|url| url.as_str().matches('/').count() == 3);
+    let url = url.filter(|_| !host.contains(['@', '?', '#', '/', '\\']) && !host.is_empty());
+    url.map(|url| url.host().to_owned())
+}
+
 /// Resolves the hrefs of a page against its `<base>` (itself relative to the page), or else against
 /// the page; of a page without a URL only those count that need none. Returns the canonical forms
 /// of those that are `http` or `https`, each once, in order of first appearance. It stops at 32 MiB

@@ -225,7 +225,8 @@ impl Spans<'_> {
             let is_page = matches!(item, Item::Page(_) | Item::Reject(_));
             // The first record of an ARC file describes it.
             let is_head = self.is_arc() && matches!(item, Item::Skip(Skipped { offset: 0, why: Skip::RecordType }));
-            if self.input.format.has_captures() && self.what == What::Kept && !is_page && (self.others || is_head) {
+            let is_other = self.input.format.has_captures() && self.what == What::Kept && !is_page && self.others;
+            if is_other || is_head {
                 exported.others += 1;
                 return Ok(RecordFate::Copied);
             }

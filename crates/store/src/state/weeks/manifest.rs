@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! {
-//!   "format": 10,                of the layout and of the meaning of columns; `nigh upgrade` takes the one before, others are refused
+//!   "format": 11,                of the layout and of the meaning of columns; `nigh upgrade` takes the one before, others are refused
 //!   "version": "…",              of the program that wrote it
 //!   "commits": 7,                the number of commits so far; names of new files have it
 //!   "before": "…",               the hash of the manifest that this one replaced
