@@ -123,12 +123,13 @@ impl Reading {
         Reading { folders: Vec::new(), ..self.clone() }
     }
 
-    /// The same, with the wanted values, the folders and the bounds of memory of `given`.
+    /// What this reading says of where pages and their texts are: their columns, media types, URLs
+    /// and the limit of a page. All else, such as the values that are wanted, is that of `given`.
     #[must_use]
-    pub fn for_those_of(&self, given: &Reading) -> Reading {
-        let columns = Columns { values: given.columns.values.clone(), ..self.columns.clone() };
-        let (folders, max_decoded_bytes) = (given.folders.clone(), given.max_decoded_bytes);
-        Reading { columns, folders, max_decoded_bytes, ..self.clone() }
+    pub fn of_pages(&self, given: &Reading) -> Reading {
+        let Reading { max_page_bytes, media_types, base_url, columns, .. } = self.clone();
+        let columns = Columns { values: given.columns.values.clone(), ..columns };
+        Reading { max_page_bytes, media_types, base_url, columns, ..given.clone() }
     }
 
     /// `max-page-bytes` as a length in memory.

@@ -283,26 +283,51 @@ pub fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
     Ok(job)
 }
 
-/// How the inputs of the weeks before are read that `before` knows, the last of them: those that
-/// are not read as `now` says.
+/// How the inputs of all weeks that `before` has pages of are read, by week: of those that are not
+/// read as `now` says.
 ///
 /// # Errors
-/// If the job of `before` cannot be read.
+/// If the job of the week `before` cannot be read.
 pub fn other_readings(store: &Store, before: &WholeWeek, now: &Reading) -> Result<BTreeMap<Week, Reading>> {
-    let last = job_of_week(store, &before.committed)?.read;
+    job_of_week(store, &before.committed)?;
     let committed = store.manifest()?.map_or_else(Vec::new, |manifest| manifest.weeks);
-    let mut readings = BTreeMap::new();
-    for (week, _) in before.journal.inputs(before.committed.week) {
-        // Weeks of older versions did not say it of others.
-        let of_job = committed.iter().find(|committed| committed.week == week);
-        let of_job = of_job.and_then(|committed| job_of_week(store, committed).ok()).map(|job| job.read);
-        let reading = of_job.or_else(|| before.readings.get(&week).cloned()).unwrap_or_else(|| last.clone());
-        let reading = reading.for_those_of(now);
-        if reading != *now {
-            readings.insert(week, reading);
+    let weeks = before.journal.inputs(before.committed.week).map(|(week, _)| week);
+    let readings = weeks.map(|week| (week, reading_of((store, before), &committed, week, now)));
+    Ok(readings.filter(|(_, reading)| reading != now).collect())
+}
+
+/// How the inputs of a week are read, for a caller who reads as `given` says: by its own job; if
+/// the week was removed, as `whole`, the last week, knows it.
+fn reading_of(
+    (store, whole): (&Store, &WholeWeek),
+    committed: &[CommittedWeek],
+    week: Week,
+    given: &Reading,
+) -> Reading {
+    let of_job = |committed: &CommittedWeek| job_of_week(store, committed).ok().map(|job| job.read);
+    let own = committed.iter().find(|committed| committed.week == week).and_then(of_job);
+    let own = own.or_else(|| whole.readings.get(&week).cloned()).or_else(|| of_job(&whole.committed));
+    own.map_or_else(|| given.clone(), |own| own.of_pages(given))
+}
+
+/// These inputs, which a user names, each to be read as the job of its batch says; `whole` is the
+/// last week, and knows which batch has an input of this name.
+pub fn named_inputs((store, whole): (&Store, &WholeWeek), inputs: Vec<Input>, reading: &Reading) -> Vec<Input> {
+    let committed = store.manifest().ok().flatten().map_or_else(Vec::new, |manifest| manifest.weeks);
+    let names = whole.journal.input_names(whole.committed.week);
+    let week_of: BTreeMap<&str, Week> = names.map(|(week, name)| (name, week)).collect();
+    let mut readings: BTreeMap<Week, Option<Box<Reading>>> = BTreeMap::new();
+    let read_as = |input: Input| match week_of.get(input.name.as_str()) {
+        None => input,
+        Some(week) => {
+            let of_week = readings.entry(*week).or_insert_with(|| {
+                let own = reading_of((store, whole), &committed, *week, reading);
+                (own != *reading).then(|| Box::new(own))
+            });
+            Input { reading: of_week.clone(), ..input }
         }
-    }
-    Ok(readings)
+    };
+    inputs.into_iter().map(read_as).collect()
 }
 
 /// The folders in which relative names of the inputs of a week are looked for, in this order: where
@@ -356,8 +381,8 @@ pub fn inputs_at_hand<'a>(
 }
 
 /// The inputs with these names that are at hand, by week and name. They are looked for as the run
-/// of their week found them: by the items of its job, and are read as it says; of weeks that were
-/// removed `whole`, the last one, has that, and the names. `reading` says how the caller reads.
+/// of their week found them, by the items of its job, and are read as it says. `whole` is the last
+/// of the weeks, and `reading` says how the caller reads.
 pub fn inputs_by_week<'a>(
     (store, whole): (&Store, &WholeWeek),
     names: impl Iterator<Item = (Week, &'a str)>,
@@ -374,15 +399,13 @@ pub fn inputs_by_week<'a>(
     for (week, names) in wanted {
         let committed = weeks.iter().find(|committed| committed.week == week);
         let job = committed.and_then(|committed| job_of_week(store, committed).ok());
-        let of_last = || Some(job_of_week(store, &whole.committed).ok()?.read);
-        let known = || whole.readings.get(&week).cloned().or_else(of_last).unwrap_or_else(|| reading.clone());
-        let (items, own) = job.map_or_else(|| (Vec::new(), known()), |job| (job.input, job.read));
-        let own = own.for_those_of(reading);
-        let searched = Reading { folders: folders_of(whole, week), ..own.clone() };
+        let items = job.map_or_else(Vec::new, |job| job.input);
+        let of_week = reading_of((store, whole), &weeks, week, reading);
+        let searched = Reading { folders: folders_of(whole, week), ..of_week.clone() };
         let inputs = crate::readers::list_again(&items, &searched, &names, asks_servers);
-        let own = (own != *reading).then(|| Box::new(own));
-        let read_so = |input: Input| Input { reading: own.clone(), ..input };
-        found.extend(inputs.into_iter().map(|input| ((week, input.name.clone()), read_so(input))));
+        let other = (of_week != *reading).then(|| Box::new(of_week));
+        let inputs = inputs.into_iter().map(|input| Input { reading: other.clone(), ..input });
+        found.extend(inputs.map(|input| ((week, input.name.clone()), input)));
     }
     found
 }

@@ -15,7 +15,7 @@ use crate::config::{Chunks, Config};
 use crate::jobs::chunks::{ChunksPlan, ChunksSummary, make_chunks};
 use crate::launch::Pool;
 use crate::log::Log;
-use crate::plan::job_of_week;
+use crate::plan::{job_of_week, named_inputs};
 use crate::records::Week;
 use crate::report::print;
 use crate::sheet::grouped;
@@ -70,6 +70,7 @@ pub(crate) fn run(
     }
     let reading = job_of_week(&store, committed)?.read.here();
     let inputs = crate::readers::list(&input, &reading)?;
+    let inputs = named_inputs((&store, &store.whole(committed)?), inputs, &reading);
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
     warn_above_cores(workers, pool, log);
     if args.dry_run {

@@ -52,7 +52,7 @@ pub(crate) fn run(
     let store = location.store().clone();
     store.check_writable()?;
     request.documents = request.check_inputs(args.dry_run)?;
-    request.check_values(&store)?;
+    request.check_texts()?;
     if request.documents == Some(DocumentKey::Row) && request.reading().same_id != SameId::Row {
         log.notice(&format!(
             "the input has no field `{}`: each row is a document, known by its file and place. --id, or `id` in [cluster.read.columns], names a column of ids",
@@ -494,26 +494,18 @@ impl WeekRequest {
         document_key(&keys, self.reading()).map_err(|text| WrongUse(text).into())
     }
 
-    /// Checks that some input has each column whose values are kept, and each of several with
-    /// texts. A batch may be without columns that documents of the store have, which stay.
+    /// Checks that some input has each of several columns with texts.
     ///
     /// # Errors
-    /// As [`check_columns`]; or if the store cannot be read.
-    fn check_values(&self, store: &Store) -> Result<()> {
+    /// As [`check_columns`].
+    fn check_texts(&self) -> Result<()> {
         let text = &self.reading().columns.text;
-        if text.names().len() > 1 {
-            let mut reading = self.reading().clone();
-            reading.columns.values = text.names().to_vec();
-            check_columns(&self.inputs, &reading, "`text` of [cluster.read.columns], or --text, names")?;
+        if text.names().len() < 2 {
+            return Ok(());
         }
         let mut reading = self.reading().clone();
-        if self.job.absent == Absent::Keep
-            && let Some(last) = store.manifest()?.and_then(|manifest| manifest.weeks.last().cloned())
-        {
-            let known = job_of_week(store, &last)?.read.columns.values;
-            reading.columns.values.retain(|column| !known.contains(column));
-        }
-        check_columns(&self.inputs, &reading, "`canonical` or `values` of [cluster.read.columns] names")
+        reading.columns.values = text.names().to_vec();
+        check_columns(&self.inputs, &reading, "`text` of [cluster.read.columns], or --text, names")
     }
 
     /// The inputs that are damaged from their beginning, with the reason.
@@ -692,12 +684,19 @@ impl WeekRequest {
         Ok(content)
     }
 
-    /// Checks that pages that stay have the values that documents are chosen by.
+    /// Checks that documents have the values that they are chosen by: those of pages that stay, or
+    /// else some input. A batch may be without what those that stay have.
     ///
     /// # Errors
-    /// If the week before has not kept them.
-    fn check_earlier_values(&self, store: &Store, earlier: &Earlier) -> Result<()> {
-        let Some(before) = earlier.last().filter(|_| self.job.absent == Absent::Keep) else { return Ok(()) };
+    /// If the week before has not kept them; else as [`check_columns`].
+    fn check_values(&self, store: &Store, earlier: &Earlier) -> Result<()> {
+        let Some(before) = earlier.last().filter(|_| self.job.absent == Absent::Keep) else {
+            return check_columns(
+                &self.inputs,
+                self.reading(),
+                "`canonical` or `values` of [cluster.read.columns] names",
+            );
+        };
         // With those that documents are chosen by.
         let (wanted, known) = (&self.reading().columns.values, job_of_week(store, before)?.read.columns.values);
         match wanted.iter().find(|column| !known.contains(column)) {
@@ -717,7 +716,7 @@ impl WeekRequest {
     /// # Errors
     /// Names the first such input.
     fn check_folders(&self, documents: DocumentKey, before: &WholeWeek) -> Result<()> {
-        if self.job.absent != Absent::Keep || documents != DocumentKey::Row {
+        if documents != DocumentKey::Row {
             return Ok(());
         }
         let here = folder_of(&self.inputs)?;
@@ -733,8 +732,8 @@ impl WeekRequest {
                 None => continue,
             };
             bail!(WrongUse(format!(
-                "{name} is the name of an input of week {week}, too{whose}. Documents of this store are known by file and place: those of \
-                 this input would take the place of those. {advice}"
+                "{name} is the name of an input of week {week}, too{whose}. Documents of this store are known by file and place, so that the \
+                 documents of week {week} would be replaced. {advice}"
             )));
         }
         Ok(())
@@ -747,12 +746,14 @@ impl WeekRequest {
             settings;
         let workers = self.workers.of_shards(method.shards as usize)?;
         let earlier_inputs = self.earlier_inputs(store, &earlier, method.verify)?;
-        self.check_earlier_values(store, &earlier)?;
+        self.check_values(store, &earlier)?;
         let before = earlier.last().map(|before| store.whole(before)).transpose()?;
         let mut readings = BTreeMap::new();
         if let Some(before) = &before {
-            self.check_folders(method.documents, before)?;
-            readings = other_readings(store, before, self.reading())?;
+            if self.job.absent == Absent::Keep {
+                self.check_folders(method.documents, before)?;
+                readings = other_readings(store, before, self.reading())?;
+            }
         }
         let mut folders = before.map(|before| before.folders).unwrap_or_default();
         folders.extend(folder_of(&self.inputs)?.map(|folder| (self.week, folder)));

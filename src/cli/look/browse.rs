@@ -63,7 +63,7 @@ pub(in crate::cli) fn browse(args: &BrowseArgs, log: &Log) -> Result<ExitCode> {
                 // Files of servers are not fetched for some words.
                 week.inputs_at_hand(reading, Verify::None)
             } else {
-                crate::readers::list(&args.input, &reading.here())?
+                week.named_inputs(&args.input, reading)?
             };
             let (name, reading) = (look.store.display().to_string(), reading.clone());
             let browsed = Browsed { store: read_store, manifest: &manifest, name, week, inputs, reading };

@@ -51,7 +51,7 @@ pub(in crate::cli) fn report(args: &ReportArgs) -> Result<ExitCode> {
                 // Files of servers are not fetched for some words.
                 week.inputs_at_hand(reading, Verify::None)
             } else {
-                crate::readers::list(&args.input, &reading.here())?
+                week.named_inputs(&args.input, reading)?
             };
             overview(week, findings(read_store, &manifest, week.week.week, &look.store)?, &inputs, reading)
         })

@@ -42,7 +42,7 @@ pub(in crate::cli) fn why(args: &WhyArgs) -> Result<ExitCode> {
         let inputs = if args.input.is_empty() {
             week.inputs_at_hand(reading, Verify::Exact)
         } else {
-            crate::readers::list(&args.input, &reading.here())?
+            week.named_inputs(&args.input, reading)?
         };
         let comparison = compare(week, [&args.first, &args.second], &inputs, reading)?;
         let files = comparison.pages.iter().map(|page| page.file.as_str());

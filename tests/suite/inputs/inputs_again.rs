@@ -150,6 +150,8 @@ fn each_batch_is_read_again_by_the_columns_of_its_own_job() {
         assert_eq!(roots.iter().filter(|(doc, root)| doc != root).count(), 1, "{name}");
         let why = run_in(folder, &["why", &store, "1", "3"]).stdout;
         assert!(why.contains("shingles are in both"), "{name}: {why}");
+        let named = run_in(folder, &["why", &store, "1", "3", "--input", name, "second.jsonl"]).stdout;
+        assert_eq!(named, why);
         run_in(folder, &["run", "passages.toml", "-q", "--store", &store]);
         let passages = run_in(folder, &["table", &store, "passages/passages"]).stdout;
         assert!(passages.lines().count() == 3 && passages.contains(",1,60,"), "{name}: {passages}");

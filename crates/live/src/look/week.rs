@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::sketches::Sketches;
 use crate::config::{Method, Reading, Verify};
 use crate::operators::scan::{SketchFiles, VectorFiles, Vectors};
-use crate::plan::inputs_at_hand;
+use crate::plan::{inputs_at_hand, named_inputs};
 use crate::readers::Input;
 use crate::records::{DocId, DocumentKey, KeyHash, Level, Week};
 use crate::state::{CommittedWeek, Earlier, Manifest, PostingRuns, Segment, Store, UrlLookup, WeekTables, WholeWeek};
@@ -315,6 +315,15 @@ impl<'a> LookedWeek<'a> {
     /// The postings of the week; `None` if the store has none of it.
     pub(super) fn postings(&self) -> Option<(PathBuf, PostingRuns)> {
         Some((self.store.postings_folder(), self.store.postings(&self.week)?))
+    }
+
+    /// The input files with pages of the week that a user names, for reading these again.
+    ///
+    /// # Errors
+    /// If a name matches nothing.
+    pub fn named_inputs(&self, items: &[String], reading: &Reading) -> Result<Vec<Input>> {
+        let inputs = crate::readers::list(items, &reading.here())?;
+        Ok(named_inputs((self.store, &self.whole), inputs, reading))
     }
 
     /// The input files with pages of the week that are at hand, for reading these again: with

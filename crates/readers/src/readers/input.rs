@@ -26,6 +26,7 @@ pub struct Input {
     /// `modified TIME` of an object, `content DIGEST` of a pipe. Empty if it is unknown.
     pub stamp: String,
     /// How its records are read, if not as all others: as the job of an earlier batch said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Box<Reading>>,
 }
 
@@ -43,12 +44,12 @@ impl Input {
         }
     }
 
-    /// How its records are read where all others are read as `given` says. The values that are
-    /// wanted, and the bounds of memory, are those of `given`.
+    /// How its records are read where all others are read as `given` says: see
+    /// [`Reading::of_pages`].
     pub fn reading<'a>(&self, given: &'a Reading) -> Cow<'a, Reading> {
         match &self.reading {
             None => Cow::Borrowed(given),
-            Some(own) => Cow::Owned(own.for_those_of(given)),
+            Some(own) => Cow::Owned(own.of_pages(given)),
         }
     }
 }

@@ -13,7 +13,7 @@
 //! that count, and no week leaves files behind for a few pages alone. Everything after the segments
 //! is as for a week whose crawl had these pages.
 //!
-//! Cost: the rows of `documents`, and column `doc` of the others of segments from which something
+//! Cost: the rows of `documents`, and column `doc` of the links of segments from which something
 //! goes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

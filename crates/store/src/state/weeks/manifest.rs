@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! {
-//!   "format": 11,                of the layout and of the meaning of columns; `nigh upgrade` takes the one before, others are refused
+//!   "format": 11,                of the layout and of the meaning of columns; format 10 is read as it is, `nigh upgrade` takes 9
 //!   "version": "…",              of the program that wrote it
 //!   "commits": 7,                the number of commits so far; names of new files have it
 //!   "before": "…",               the hash of the manifest that this one replaced

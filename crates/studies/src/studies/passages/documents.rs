@@ -18,7 +18,7 @@ use super::steps::{CorpusPlace, OpenText, ReadTexts, TextSource};
 use crate::config::{Cluster, Method, Reading, Verify};
 use crate::kernels;
 use crate::operators::verify::readers_of;
-use crate::plan::{inputs_at_hand, job_of_week};
+use crate::plan::{inputs_at_hand, job_of_week, named_inputs};
 use crate::readers::{self, Input, Item, Page, Reader};
 use crate::records::{DocId, Week, checksum, mix};
 use crate::state::Store;
@@ -42,6 +42,7 @@ pub fn corpus_of_week(store: &Store, week: Week, input: &[String]) -> Result<Stu
     let own = if input.is_empty() { readers::list(&of_job, &reading) } else { readers::list(input, &reading.here()) };
     let own = own.with_context(|| format!("the input files of week {week} are read again: give them with --input"))?;
     let whole = store.whole(&committed)?;
+    let own = named_inputs((store, &whole), own, &reading);
     let journal = &whole.journal;
     let earlier = inputs_at_hand((store, &whole), journal.earlier_names(), &reading, Verify::Exact, true);
     let mut at_hand: BTreeMap<String, Input> =

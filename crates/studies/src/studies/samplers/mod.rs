@@ -25,7 +25,7 @@ use nigh_exchange::Context;
 use super::plan::{StudyFiles, StudyInput, StudyPlan};
 use super::study::{Runs, Study};
 use crate::config::{Cluster, Method, Verify};
-use crate::plan::{inputs_at_hand, job_of_week};
+use crate::plan::{inputs_at_hand, job_of_week, named_inputs};
 use crate::records::Week;
 use crate::sheet::Sheet;
 use crate::state::{History, Store};
@@ -93,9 +93,10 @@ impl Samplers {
             [] => crate::readers::list(&input, &reading),
             named => crate::readers::list(named, &reading.here()),
         };
-        let mut crawl =
+        let crawl =
             crawl.with_context(|| format!("the crawl files of week {week} are read again: give them with --input"))?;
         let whole = store.whole(&committed)?;
+        let mut crawl = named_inputs((store, &whole), crawl, &reading);
         let names = whole.journal.earlier_names();
         let known: BTreeSet<String> = crawl.iter().map(|input| input.name.clone()).collect();
         let at_hand = inputs_at_hand((store, &whole), names, &reading, Verify::Exact, true);

@@ -232,7 +232,7 @@ mod tests {
         for one_in in [16, 25, 400, 10_000] {
             // Some have no sketch, or one that does not count.
             let wanted = [3, 8].into_iter().flat_map(|shard| (0..20_000).map(move |row| DocId::new(shard, row)));
-            let wanted: Vec<DocId> = wanted.filter(|doc| mix(doc.to_table() as u64) % one_in == 0).collect();
+            let wanted: Vec<DocId> = wanted.filter(|doc| mix(doc.to_table() as u64).is_multiple_of(one_in)).collect();
             let few = read(sketches.of_docs(wanted.clone()));
             let expected = all.iter().filter(|(doc, ..)| wanted.binary_search(doc).is_ok());
             let is_scan = wanted.len() as u64 * FEW > sketches.files.len();
