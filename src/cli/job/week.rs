@@ -749,11 +749,9 @@ impl WeekRequest {
         self.check_values(store, &earlier)?;
         let before = earlier.last().map(|before| store.whole(before)).transpose()?;
         let mut readings = BTreeMap::new();
-        if let Some(before) = &before {
-            if self.job.absent == Absent::Keep {
-                self.check_folders(method.documents, before)?;
-                readings = other_readings(store, before, self.reading())?;
-            }
+        if let Some(before) = before.as_ref().filter(|_| self.job.absent == Absent::Keep) {
+            self.check_folders(method.documents, before)?;
+            readings = other_readings(store, before, self.reading())?;
         }
         let mut folders = before.map(|before| before.folders).unwrap_or_default();
         folders.extend(folder_of(&self.inputs)?.map(|folder| (self.week, folder)));
