@@ -275,12 +275,17 @@ pub fn stamp_of(input: &Input) -> (String, String) {
 /// # Errors
 /// Names the file that is missing or damaged.
 pub fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
+    let mut job = kept_job(store, week)?;
+    job.read.folders = folders_of(&store.whole(week)?, week.week);
+    Ok(job)
+}
+
+/// The job of a committed week as it is kept, without the folders of its inputs.
+fn kept_job(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
     let path = store.records(week).join("job.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let job = Cluster::of_text(&text);
-    let mut job = job.with_context(|| format!("{} is damaged: it is not the job of a week", path.display()))?;
-    job.read.folders = folders_of(&store.whole(week)?, week.week);
-    Ok(job)
+    job.with_context(|| format!("{} is damaged: it is not the job of a week", path.display()))
 }
 
 /// How the inputs of all weeks that `before` has pages of are read, by week: of those that are not
@@ -289,7 +294,7 @@ pub fn job_of_week(store: &Store, week: &CommittedWeek) -> Result<Cluster> {
 /// # Errors
 /// If the job of the week `before` cannot be read.
 pub fn other_readings(store: &Store, before: &WholeWeek, now: &Reading) -> Result<BTreeMap<Week, Reading>> {
-    job_of_week(store, &before.committed)?;
+    kept_job(store, &before.committed)?;
     let committed = store.manifest()?.map_or_else(Vec::new, |manifest| manifest.weeks);
     let weeks = before.journal.inputs(before.committed.week).map(|(week, _)| week);
     let readings = weeks.map(|week| (week, reading_of((store, before), &committed, week, now)));
@@ -304,7 +309,7 @@ fn reading_of(
     week: Week,
     given: &Reading,
 ) -> Reading {
-    let of_job = |committed: &CommittedWeek| job_of_week(store, committed).ok().map(|job| job.read);
+    let of_job = |committed: &CommittedWeek| kept_job(store, committed).ok().map(|job| job.read);
     let own = committed.iter().find(|committed| committed.week == week).and_then(of_job);
     let own = own.or_else(|| whole.readings.get(&week).cloned()).or_else(|| of_job(&whole.committed));
     own.map_or_else(|| given.clone(), |own| own.of_pages(given))
@@ -398,7 +403,7 @@ pub fn inputs_by_week<'a>(
     let mut found = BTreeMap::new();
     for (week, names) in wanted {
         let committed = weeks.iter().find(|committed| committed.week == week);
-        let job = committed.and_then(|committed| job_of_week(store, committed).ok());
+        let job = committed.and_then(|committed| kept_job(store, committed).ok());
         let items = job.map_or_else(Vec::new, |job| job.input);
         let of_week = reading_of((store, whole), &weeks, week, reading);
         let searched = Reading { folders: folders_of(whole, week), ..of_week.clone() };
