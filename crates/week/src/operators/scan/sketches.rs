@@ -12,8 +12,8 @@ use super::vectors::{VectorFiles, VectorRow};
 use crate::records::{DocId, FeatureBits};
 use crate::tables::{PieceScan, RowRange, field};
 
-/// Sketches are read at their rows if they are of one of so many documents, or of fewer: a row by
-/// itself takes as long as some ten of a pass over all.
+/// Sketches are read at their rows if they are of one of so many documents, or of fewer. Of more,
+/// most pages of the files have one, and a pass over all reads each page once.
 const FEW: u64 = 16;
 /// The documents of a batch that are read at their rows.
 const BATCH: usize = 4096;
