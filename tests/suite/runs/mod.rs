@@ -27,5 +27,5 @@ mod survival;
 /// Tasks that a scheduler starts, SLURM or Kubernetes.
 #[cfg(feature = "pool")]
 mod tasks;
-/// Runs that nobody watches: flags, weeks by the clock, variables, events and metrics.
+/// Runs without an operator: flags, weeks by the clock, variables, events and metrics.
 mod unattended;
