@@ -316,3 +316,24 @@ fn records_that_belong_to_nothing_are_written_if_they_are_asked_for() {
     let sizes = [&input, &out.join("1.warc")].map(|path| std::fs::metadata(path).unwrap().len());
     assert_eq!(sizes[0], sizes[1]);
 }
+
+/// The first record of an ARC file says which version of the format it has.
+#[test]
+fn an_arc_of_what_is_removed_begins_with_its_description() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, store] = ["a.arc", "store"].map(|name| folder.path().join(name));
+    let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{}", "some words of a page ".repeat(20));
+    let first = "1 0 Maker\nURL IP-address Archive-date Content-type Archive-length\n";
+    let head = format!("filedesc://a.arc 0.0.0.0 20240102030405 text/plain {}\n{first}\n", first.len());
+    let record = |number: usize| {
+        format!("http://a.example/{number} 192.0.2.1 20240102030405 text/html {}\n{page}\n", page.len())
+    };
+    std::fs::write(&input, head.clone() + &record(1) + &record(2)).unwrap();
+    let [input, store] = [&input, &store].map(|path| path.to_str().unwrap());
+    run_well(&["run", "-q", "--no-accuracy", "--week", "2024-01-08", "--store", store, "--input", input]);
+    for (what, number) in [("kept", 1), ("removed", 2)] {
+        let out = folder.path().join(what);
+        run_well(&["export", store, "--what", what, "--out", out.to_str().unwrap()]);
+        assert_eq!(std::fs::read_to_string(out.join("a.arc")).unwrap(), head.clone() + &record(number), "{what}");
+    }
+}

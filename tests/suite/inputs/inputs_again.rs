@@ -133,6 +133,7 @@ fn each_batch_is_read_again_by_the_columns_of_its_own_job() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("passages.toml"), "[passages]\ndocuments = \"all\"\n").unwrap();
+    std::fs::write(folder.join("samplers.toml"), "[samplers]\n").unwrap();
     for (number, name) in ["first.jsonl", "first.csv"].iter().enumerate() {
         let (store, reference) = (format!("store-{number}"), format!("reference-{number}"));
         write_texts(&folder.join(name), "body", &[("1", text(1, "a")), ("2", text(2, "a"))]);
@@ -155,6 +156,7 @@ fn each_batch_is_read_again_by_the_columns_of_its_own_job() {
         run_in(folder, &["run", "passages.toml", "-q", "--store", &store]);
         let passages = run_in(folder, &["table", &store, "passages/passages"]).stdout;
         assert!(passages.lines().count() == 3 && passages.contains(",1,60,"), "{name}: {passages}");
+        run_in(folder, &["run", "samplers.toml", "-q", "--store", &store]);
         let out = format!("out-{number}");
         run_in(folder, &["export", &store, "--out", &out]);
         let kept = std::fs::read_to_string(folder.join(&out).join(name)).unwrap();
@@ -196,4 +198,24 @@ fn records_known_by_their_places_are_not_taken_for_those_of_another_folder() {
     assert_eq!(roots(&week(Path::new(store), DATES[1]), "similar").len(), 2);
     assert_eq!(add("one", "2024-01-10", "part.jsonl", 3).code, Some(0));
     assert_eq!(roots(&week(Path::new(store), "2024-01-10"), "similar").len(), 2);
+}
+
+#[test]
+fn records_known_by_their_places_are_not_taken_for_those_of_another_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let add = |date: &str, page: usize| {
+        let line = serde_json::json!({"text": text(page, "a")}).to_string() + "\n";
+        std::fs::write(folder.path().join("lines"), line).unwrap();
+        let mut command = std::process::Command::new("bash");
+        command.args(["-c", "cat lines | \"$0\" \"$@\"", env!("CARGO_BIN_EXE_nigh"), "add", "store", "-q"]);
+        let flags = ["--text", "text", "--no-accuracy", "--week", date, "--input", "-"];
+        let output = output(command.args(flags).current_dir(folder.path()));
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(add(DATES[0], 1).0, Some(0));
+    let (code, error) = add(DATES[1], 2);
+    assert!(code == Some(2) && error.contains("Write the records to files"), "{error}");
+    // The same bytes again are the same batch.
+    assert_eq!(add(DATES[0], 1).0, Some(0));
+    assert_eq!(roots(&week(&folder.path().join("store"), DATES[0]), "similar").len(), 1);
 }

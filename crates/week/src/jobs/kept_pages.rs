@@ -439,12 +439,16 @@ impl KeptPages<'_> {
         }
         let own = SegmentOrigin { week: self.week, wave: segment.wave, documents: segment.documents };
         let origin = segment.origin.unwrap_or(own);
+        let all_stay = pages.staying == segment.documents;
         // Each page with words has features, and mostly chunks.
-        let known = |rows: u64| (rows == pages.with_words).then_some(pages.staying_with_words);
+        let known = |rows: u64| match all_stay {
+            true => Some(rows),
+            false => (rows == pages.with_words).then_some(pages.staying_with_words),
+        };
         let features = self.stay(segment, kept, segment.features, known(segment.features), &mut to.features)?;
         let chunks = self.stay(segment, kept, segment.chunks, known(segment.chunks), &mut to.chunks)?;
         let links = match segment.links {
-            links if links == 0 || pages.staying == segment.documents => links,
+            links if links == 0 || all_stay => links,
             _ => self.count(LinkRow::NAME, segment)?,
         };
         let is_there = links > 0 || features.are_there || chunks.are_there;

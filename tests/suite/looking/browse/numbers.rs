@@ -137,6 +137,7 @@ fn numbers_of_pages_are_those_of_the_tables() {
         let count = hosts.iter().filter(|host| **host == row[0]).count();
         assert_eq!(number(&row[1]), count as i64);
         let html = served.get(&format!("/host?name={}", row[0]));
+        assert!(served.get(&format!("/host?name={}:80", row[0].to_uppercase())) == html, "{}", row[0]);
         assert!(
             html.contains(&format!("<h2>{}", if count == 1 { "1 page".into() } else { format!("{} pages", row[1]) }))
         );

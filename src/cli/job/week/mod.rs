@@ -1,15 +1,21 @@
 //! `nigh run` of a job that makes a week from a crawl: the first week of a store, or a later one.
+//!
+//! In reading order: `mod` (the run, and its plan), `inputs` (what is checked of the inputs),
+//! `job_changes` (what the job says unlike the one before).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+mod inputs;
+mod job_changes;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
+use self::job_changes::{changed_fields, check_job, listed, other_choice};
 use super::advice::{default_links, few_candidates};
 use crate::cli::args::RunArgs;
-use crate::cli::columns::check_columns;
 use crate::cli::errors::WrongUse;
 use crate::cli::run_record::{Done, RunRecord};
 use crate::cli::session::{Session, check_name, locate_store, lock, notify, open_bucket, refuse_pending, take_work};
@@ -24,13 +30,13 @@ use crate::log::Log;
 use crate::mirror::WriteGuard;
 use crate::objects::refuse_secrets;
 use crate::operators::ingest::ANOTHER_TEXT;
-use crate::plan::{Plan, cut_waves, folder_of, inputs_at_hand, job_of_week, other_readings, stamp_of};
-use crate::readers::{Dialect, FoundInputs, Input, KeysOfInput, Location, Pipes, Spool, list_with_pipes};
+use crate::plan::{Plan, cut_waves, folder_of, job_of_week, other_readings, stamp_of};
+use crate::readers::{FoundInputs, Input, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::report;
 use crate::report::{Disk, print};
 use crate::sheet::grouped;
-use crate::state::{Begun, CommittedWeek, Earlier, InputKey, Manifest, Store, WeekJournal, WholeWeek};
+use crate::state::{Begun, Earlier, InputKey, Manifest, Store, WeekJournal};
 use crate::structures::CompactSort as _;
 use crate::summary::Summary;
 use crate::text::printable_lines;
@@ -184,60 +190,6 @@ fn make(
     summary.map_or_else(|| read_summary(store, week), Ok)
 }
 
-/// What the user is told if pages stay, and the canonical ones of all batches are chosen in another
-/// way than they were.
-fn other_choice(store: &Store, plan: &Plan) -> Result<Option<String>> {
-    let Some(before) = plan.earlier.last().filter(|_| plan.absent == Absent::Keep) else { return Ok(None) };
-    let was = job_of_week(store, before)?.canonical;
-    // Copies within the batches before are not looked at again if those within this one stay.
-    let of_batch = Canonical { only_older: was.only_older.or(Some(plan.week)), ..was.clone() };
-    let is_same = plan.canonical == was || plan.canonical == of_batch;
-    Ok((!is_same).then(|| {
-        format!(
-            "week {} chose the canonical document of a cluster by {was}, and this run chooses those of all batches by {}: set \
-             `canonical` in the job, if that is not meant",
-            before.week, plan.canonical
-        )
-    }))
-}
-
-/// Fields of a job that say when a run ends, and in how many steps: not what its tables have.
-const OF_THE_RUN: [&str; 5] = ["allow-empty", "max-reject-share", "max-unknown-share", "mode", "wave-bytes"];
-
-/// Fields of a job, with values.
-type JobFields = Vec<(String, String)>;
-
-/// The fields of the plan's job that are others than those of the committed week: those that its
-/// tables depend on, and those of the run.
-fn changed_fields(store: &Store, committed: &CommittedWeek, plan: &Plan) -> Result<(JobFields, JobFields)> {
-    let before = job_of_week(store, committed)?;
-    let now = Cluster::of_text(&plan.job).context("the job of the plan cannot be read again")?;
-    Ok(before.fields_unlike(&now).into_iter().partition(|(name, _)| !OF_THE_RUN.contains(&name.as_str())))
-}
-
-fn listed(fields: &JobFields) -> String {
-    fields.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Checks that a committed week was made by the job of the plan.
-///
-/// # Errors
-/// If a field that decides what the tables have has another value now; the message names it.
-fn check_job(store: &Store, plan: &Plan, root: &Path, log: &Log) -> Result<()> {
-    let (of_tables, of_run) = changed_fields(store, &store.committed(plan.week)?, plan)?;
-    ensure!(
-        of_tables.is_empty(),
-        "week {} is in {} already, from the same input, but by another job. The job has now {}: --replace computes the week again",
-        plan.week,
-        root.display(),
-        listed(&of_tables)
-    );
-    if !of_run.is_empty() {
-        log.notice(&format!("the week is not made again for {}, which its tables do not depend on", listed(&of_run)));
-    }
-    Ok(())
-}
-
 /// The summary that is kept with a committed week.
 pub(crate) fn read_summary(store: &Store, week: Week) -> Result<Summary> {
     Summary::read(&store.records(&store.committed(week)?))
@@ -281,35 +233,6 @@ struct WeekRequest {
     replace: bool,
     /// Whether copies within the batch stay.
     only_older: bool,
-}
-
-/// What documents are known by, given what is known of inputs; `None` if nothing is.
-///
-/// # Errors
-/// If some inputs have what documents are known by and others have not: a sentence that names one
-/// of each.
-fn document_key(inputs: &[(&str, KeysOfInput)], reading: &Reading) -> Result<Option<DocumentKey>, String> {
-    let first = |wanted: &[KeysOfInput]| inputs.iter().find(|(_, keys)| wanted.contains(keys)).map(|(name, _)| *name);
-    let without_ids = first(&[KeysOfInput::Pages, KeysOfInput::Files]);
-    let with_urls = first(&[KeysOfInput::Pages, KeysOfInput::RowsWithUrls]);
-    let url = reading.columns.url();
-    match (reading.same_id, &reading.columns.id, first(&[KeysOfInput::Rows, KeysOfInput::Files])) {
-        (SameId::Row, ..) => Ok(Some(DocumentKey::Row)),
-        (_, Some(_), _) => match without_ids {
-            Some(name) => Err(format!(
-                "{name} has no ids: leave `id` out of [cluster.read.columns], or this file out of the input"
-            )),
-            None => Ok(Some(DocumentKey::Id)),
-        },
-        (_, None, Some(without)) => match with_urls {
-            Some(with) => Err(format!(
-                "{with} has URLs, and {without} has none in a field `{url}`: set `url` or `id` in [cluster.read.columns], or same-id = \"row\" in \
-                 [cluster.read], which makes each record a document of its own"
-            )),
-            None => Ok(Some(DocumentKey::Row)),
-        },
-        (_, None, None) => Ok(with_urls.map(|_| DocumentKey::Url)),
-    }
 }
 
 /// The state of a week in its store.
@@ -456,65 +379,6 @@ impl WeekRequest {
             (None, None) => self.today,
         };
         Ok(())
-    }
-
-    /// The inputs of earlier weeks that can have pages of this one, for reading these again: those
-    /// that stay, and those that revisits name.
-    fn earlier_inputs(&self, store: &Store, earlier: &Earlier, verify: Verify) -> Result<Vec<Input>> {
-        let has_revisits = self.inputs.iter().any(|input| input.format.dialect() == Some(Dialect::Warc));
-        let weeks = match &earlier.weeks[..] {
-            weeks if has_revisits => weeks,
-            [.., last] if self.job.absent == Absent::Keep => std::slice::from_ref(last),
-            _ => &[],
-        };
-        let Some(last) = weeks.last() else { return Ok(Vec::new()) };
-        let mut names = BTreeSet::new();
-        for week in weeks {
-            let journal = store.whole(week)?.journal;
-            names.extend(journal.input_names(week.week).map(|(week, name)| (week, name.to_owned())));
-        }
-        let names = names.iter().map(|(week, name)| (*week, name.as_str()));
-        Ok(inputs_at_hand((store, &store.whole(last)?), names, self.reading(), verify, self.job.accuracy))
-    }
-
-    /// Opens every input file, so that one that cannot be read fails the run now and not hours
-    /// later. Objects in a bucket were requested when they were listed; a dry run opens them too.
-    fn check_inputs(&self, dry_run: bool) -> Result<Option<DocumentKey>> {
-        let is_file = |input: &&Input| !matches!(input.place, Location::Object { .. });
-        let inputs = self.inputs.iter().filter(|input| dry_run || is_file(input));
-        let mut keys = Vec::new();
-        for input in inputs {
-            keys.push((input.name.as_str(), crate::readers::check(input, self.reading())?));
-        }
-        if keys.iter().all(|(_, keys)| *keys == KeysOfInput::Unknown)
-            && let Some(first) = self.inputs.first()
-        {
-            keys.push((&first.name, crate::readers::keys(first, self.reading())?));
-        }
-        document_key(&keys, self.reading()).map_err(|text| WrongUse(text).into())
-    }
-
-    /// Checks that some input has each of several columns with texts.
-    ///
-    /// # Errors
-    /// As [`check_columns`].
-    fn check_texts(&self) -> Result<()> {
-        let text = &self.reading().columns.text;
-        if text.names().len() < 2 {
-            return Ok(());
-        }
-        let mut reading = self.reading().clone();
-        reading.columns.values = text.names().to_vec();
-        check_columns(&self.inputs, &reading, "`text` of [cluster.read.columns], or --text, names")
-    }
-
-    /// The inputs that are damaged from their beginning, with the reason.
-    fn damaged_inputs(&self) -> Result<Vec<(&str, String)>> {
-        let mut damaged = Vec::new();
-        for input in &self.inputs {
-            damaged.extend(crate::readers::damage(input, self.reading())?.map(|reason| (input.name.as_str(), reason)));
-        }
-        Ok(damaged)
     }
 
     /// The work left after the processes failed; `None` if they committed the week before they
@@ -682,61 +546,6 @@ impl WeekRequest {
         }
         content.check()?;
         Ok(content)
-    }
-
-    /// Checks that documents have the values that they are chosen by: those of pages that stay, or
-    /// else some input. A batch may be without what those that stay have.
-    ///
-    /// # Errors
-    /// If the week before has not kept them; else as [`check_columns`].
-    fn check_values(&self, store: &Store, earlier: &Earlier) -> Result<()> {
-        let Some(before) = earlier.last().filter(|_| self.job.absent == Absent::Keep) else {
-            return check_columns(
-                &self.inputs,
-                self.reading(),
-                "`canonical` or `values` of [cluster.read.columns] names",
-            );
-        };
-        // With those that documents are chosen by.
-        let (wanted, known) = (&self.reading().columns.values, job_of_week(store, before)?.read.columns.values);
-        match wanted.iter().find(|column| !known.contains(column)) {
-            Some(column) => bail!(WrongUse(format!(
-                "week {} has no values of `{column}`, and its documents stay: they could not be compared by it. Make the store again with \
-                 values = [\"{column}\"] in [cluster.read.columns]",
-                before.week
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    /// Checks that inputs are not taken for those of an earlier batch that were others: from a
-    /// pipe, or by a relative name in another folder. What is known by its file and place would
-    /// take the place of its documents.
-    ///
-    /// # Errors
-    /// Names the first such input.
-    fn check_folders(&self, documents: DocumentKey, before: &WholeWeek) -> Result<()> {
-        if documents != DocumentKey::Row {
-            return Ok(());
-        }
-        let here = folder_of(&self.inputs)?;
-        let inputs: BTreeMap<&str, &Input> = self.inputs.iter().map(|input| (input.name.as_str(), input)).collect();
-        for (week, name) in before.journal.input_names(before.committed.week) {
-            let Some(input) = inputs.get(name) else { continue };
-            let elsewhere = before.folders.get(&week).filter(|folder| here.as_ref() != Some(folder));
-            let (whose, advice) = match elsewhere.filter(|_| Path::new(name).is_relative()) {
-                _ if input.is_of_this_run() => (String::new(), "Write the records to files"),
-                Some(folder) => {
-                    (format!(", which was read in {}", folder.display()), "Give the files by their whole paths")
-                }
-                None => continue,
-            };
-            bail!(WrongUse(format!(
-                "{name} is the name of an input of week {week}, too{whose}. Documents of this store are known by file and place, so that the \
-                 documents of week {week} would be replaced. {advice}"
-            )));
-        }
-        Ok(())
     }
 
     /// # Errors
