@@ -91,6 +91,52 @@ fn a_pipe_gives_all_of_its_pages_to_any_number_of_workers_and_processes() {
     }
 }
 
+/// A page as a record of WARC, the `number`th of a crawl.
+fn record(number: usize) -> String {
+    let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{}", line(number));
+    let head = "WARC/1.0\r\nWARC-Type: response\r\nWARC-Date: 2024-01-08T00:00:00Z\r\nContent-Type: application/http; msgtype=response";
+    let (url, length) = (format!("http://host{number}.example/"), page.len());
+    format!("{head}\r\nWARC-Target-URI: {url}\r\nContent-Length: {length}\r\n\r\n{page}\r\n\r\n")
+}
+
+#[test]
+fn a_file_that_grows_is_read_as_far_as_it_was_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = small_job(folder.path(), "");
+    let csv = |pages: std::ops::Range<usize>| -> Vec<u8> {
+        pages.flat_map(|page| format!("http://h/{page},text {page} of this file\n").into_bytes()).collect()
+    };
+    let records = |pages: std::ops::Range<usize>| pages.map(record).collect::<String>().into_bytes();
+    let kinds = [
+        ("crawl.warc", records(0..30), records(30..90)),
+        ("crawl.warc.gz", gzip(&records(0..30)), gzip(&records(30..90))),
+        ("crawl.jsonl", lines(30), lines(90)),
+        ("crawl.csv", [b"url,text\n".to_vec(), csv(0..30)].concat(), csv(30..90)),
+    ];
+    for (name, first, more) in kinds {
+        let [file, pipe, store] = ["", ".fifo", ".store"].map(|ending| folder.path().join(format!("{name}{ending}")));
+        std::fs::write(&file, first).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let growing = {
+            let (file, pipe) = (file.clone(), pipe.clone());
+            std::thread::spawn(move || {
+                // The program opens the pipe once it has listed the file.
+                let mut pipe = std::fs::File::options().write(true).open(pipe).unwrap();
+                std::fs::File::options().append(true).open(file).unwrap().write_all(&more).unwrap();
+                pipe.write_all(line(1000).as_bytes()).unwrap();
+            })
+        };
+        let [file, pipe] = [&file, &pipe].map(|path| path.to_str().unwrap());
+        let ran = ran(&mut command(&job, &store, &["--json", "--input", file, "--input", pipe]));
+        growing.join().unwrap();
+        assert_eq!(documents(&ran), 31, "{name}: {}", ran.stderr);
+        let rejects = texts(&store.join("week=2024-01-08"), "rejects", "reason");
+        assert!(rejects.is_empty(), "{name}: {rejects:?}");
+        let warning = format!("{file} changed while this run read it");
+        assert!(ran.stderr.contains(&warning), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn a_file_on_standard_input_is_read_by_every_process() {
     let folder = tempfile::tempdir().unwrap();

@@ -87,7 +87,8 @@ pub fn pieces(input: &Input) -> impl Iterator<Item = InputPiece> {
 /// Opens one piece of an input. Its position counts the bytes of the piece.
 ///
 /// # Errors
-/// As [`open`], and if the file is not as long as it was.
+/// As [`open`], and if the file is shorter than it was; of Parquet, also if it is longer, as its
+/// footer is at its end.
 pub fn open_piece(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow::Result<Box<dyn Reader>> {
     let reading = &*input.reading(reading);
     let Location::File(path) = &input.place else { return whole_or_nothing(input, reading, piece) };
@@ -97,13 +98,14 @@ pub fn open_piece(input: &Input, reading: &Reading, piece: InputPiece) -> anyhow
     let Input { name, bytes, .. } = input;
     let file = File::open(path).with_context(|| cannot("open", name))?;
     let found = file.metadata().with_context(|| cannot("read", name))?.len();
-    // The other pieces were cut by this length, maybe on another machine.
+    let cutting = input.format.reader().cutting(&name.to_ascii_lowercase());
+    // The other pieces were cut by this length, maybe on another machine. What was added since is
+    // in no piece.
     ensure!(
-        found == *bytes,
+        found == *bytes || (found > *bytes && cutting != Cutting::RowGroups),
         "{name} has {found} bytes, and had {bytes} when the run began: it must not change while it is read. Run again when it is \
          complete, or copy it"
     );
-    let cutting = input.format.reader().cutting(&name.to_ascii_lowercase());
     if cutting == Cutting::RowGroups {
         return super::parquet::open_piece(file, name, reading, piece);
     }

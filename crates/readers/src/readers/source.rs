@@ -7,13 +7,17 @@ use anyhow::Context as _;
 
 use super::input::{Input, Location, cannot};
 
-/// Opens the first `bytes` stored bytes of an input. A local file may return more.
+/// Opens the first `bytes` stored bytes of an input: what is added to it later is not read. A local
+/// file that was listed as empty may be one whose size the system does not say; it is read whole.
 ///
 /// # Errors
 /// If it cannot be opened.
 pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Box<dyn Read + Send>> {
     match place {
-        Location::File(path) => Ok(Box::new(File::open(path).with_context(|| cannot("open", name))?)),
+        Location::File(path) => {
+            let file = File::open(path).with_context(|| cannot("open", name))?;
+            Ok(if bytes == 0 { Box::new(file) } else { Box::new(file.take(bytes)) })
+        }
         Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
             let (source, _) = super::wacz::entry_source(archive, (*start, *packed), (*unpacked, *checksum), *packing)
                 .with_context(|| cannot("open", name))?;

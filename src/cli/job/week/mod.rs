@@ -186,6 +186,9 @@ fn make(
         None => request.remaining_work(&take_work(store, &request.pool, epoch)?),
     };
     let summary = session.compute(work, |watch| cluster(plan, Peers::None, watch))?;
+    if let Some(text) = changed_while_read(&request.inputs) {
+        log.warn(&text);
+    }
     guard.publish(false, &notify(log))?;
     summary.map_or_else(|| read_summary(store, week), Ok)
 }
@@ -197,13 +200,28 @@ pub(crate) fn read_summary(store: &Store, week: Week) -> Result<Summary> {
 
 /// Names the inputs that changed since `before`; `None` if none of the same name did.
 fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
-    let changed = plan.changed_since(before);
-    let names: Vec<&str> = changed.iter().take(MOST_NAMED).map(|input| input.name.as_str()).collect();
-    let more = match changed.len() - names.len() {
+    some_names(&plan.changed_since(before)).map(|names| format!("{names} changed since"))
+}
+
+/// What to say of files that changed since the run began; `None` if none did.
+fn changed_while_read(inputs: &[Input]) -> Option<String> {
+    let changed: Vec<&Input> = inputs.iter().filter(|input| input.has_changed()).collect();
+    let names = some_names(&changed)?;
+    let (read, now, complete) =
+        if changed.len() == 1 { ("it", "it has", "it is") } else { ("them", "they have", "they are") };
+    Some(format!(
+        "{names} changed while this run read {read}: the week may lack what {now} now. Run again with --replace when {complete} complete"
+    ))
+}
+
+/// The names of the first inputs, and how many more there are; `None` if there are none.
+fn some_names(inputs: &[&Input]) -> Option<String> {
+    let names: Vec<&str> = inputs.iter().take(MOST_NAMED).map(|input| input.name.as_str()).collect();
+    let more = match inputs.len() - names.len() {
         0 => String::new(),
         more => format!(" and {more} more files"),
     };
-    (!names.is_empty()).then(|| format!("{}{more} changed since", names.join(", ")))
+    (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
 }
 
 /// A job with config and flags applied, before the store is read.

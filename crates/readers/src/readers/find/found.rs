@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use crate::readers::input::Location;
+use crate::readers::input::{Input, Location};
 
 /// The endings of compressed files.
 pub const COMPRESSED: [&str; 4] = [".gz", ".zst", ".bz2", ".xz"];
@@ -20,7 +20,7 @@ pub struct FoundInput {
     pub relative: String,
     /// What the user named.
     pub by: FoundBy,
-    /// What changes with its content, as in [`Input::stamp`](crate::readers::Input::stamp).
+    /// What changes with its content, as in [`Input::stamp`].
     pub stamp: String,
 }
 
@@ -34,11 +34,22 @@ impl FoundInput {
     }
 }
 
+/// How the stamp of a local file begins.
+const MODIFIED: &str = "modified ";
+
 /// The stamp of a local file: the time of its last change, to the nanosecond; empty if the system
 /// has none.
 pub fn modified(metadata: &Metadata) -> String {
     let time = metadata.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
-    time.map_or_else(String::new, |time| format!("modified {time}"))
+    time.map_or_else(String::new, |time| format!("{MODIFIED}{time}"))
+}
+
+impl Input {
+    /// Whether it is a local file that now has another size or time of change, or is gone.
+    pub fn has_changed(&self) -> bool {
+        let (Location::File(path), true) = (&self.place, self.stamp.starts_with(MODIFIED)) else { return false };
+        !path.metadata().is_ok_and(|now| now.len() == self.bytes && modified(&now) == self.stamp)
+    }
 }
 
 impl FoundBy {
