@@ -212,9 +212,14 @@ impl TableWriter {
                 let columns: Vec<Cells<'_>> = batch.columns().iter().map(Cells::of).collect::<Result<_>>()?;
                 let mut lines = String::new();
                 for row in 0..batch.num_rows() {
+                    let start = lines.len();
                     for (place, cells) in columns.iter().enumerate() {
                         lines.extend((place > 0).then_some(style.separator));
                         cells.push(row, style, &mut lines);
+                    }
+                    if lines.len() == start {
+                        // Programs that read CSV pass over empty lines.
+                        lines.push_str("\"\"");
                     }
                     lines.push('\n');
                 }
