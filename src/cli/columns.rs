@@ -21,12 +21,14 @@ const MOST_COLUMNS: usize = 50;
 pub(super) fn check_columns(inputs: &[Input], reading: &Reading, named_by: &str) -> Result<()> {
     let wanted = &reading.columns.values;
     let (mut missing, mut names) = (vec![true; wanted.len()], BTreeSet::new());
+    let mut may_have_columns = false;
     // All lines are read only if the first ones of no input have a column.
     for (searched, input) in [Searched::First, Searched::All].into_iter().flat_map(|searched| all(inputs, searched)) {
         if !missing.contains(&true) {
             return Ok(());
         }
         if let Some((of_input, has)) = crate::readers::columns(input, reading, searched)? {
+            may_have_columns = true;
             names.extend(of_input);
             missing.iter_mut().zip(has).for_each(|(missing, has)| *missing &= !has);
         }
@@ -34,6 +36,10 @@ pub(super) fn check_columns(inputs: &[Input], reading: &Reading, named_by: &str)
     let Some(column) = wanted.iter().zip(missing).find_map(|(column, missing)| missing.then_some(column)) else {
         return Ok(());
     };
+    if may_have_columns && names.is_empty() {
+        // There is no record that lacks it.
+        return Ok(());
+    }
     bail!(WrongUse(format!("no input has a column `{column}`, which {named_by}: {}", named(&names))))
 }
 

@@ -362,3 +362,27 @@ fn lines_are_the_same_values_after_they_were_parquet() {
         }
     }
 }
+
+#[test]
+fn a_compressed_file_without_records_becomes_one_of_the_other_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let gzip = |name: &str, text: &str| {
+        let mut file = flate2::write::GzEncoder::new(std::fs::File::create(path(name)).unwrap(), Default::default());
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        file.finish().unwrap();
+    };
+    gzip("a.jsonl.gz", "{\"id\": 1, \"text\": \"some words of a text\"}\n");
+    gzip("b.jsonl.gz", "");
+    std::fs::write(path("c.jsonl.zst"), zstd::encode_all(&b""[..], 1).unwrap()).unwrap();
+    let (store, input) = (path("store"), path("*.jsonl.*"));
+    let flags = ["-q", "--id", "id", "--text", "text", "--input", input.to_str().unwrap()];
+    run_well(&[&["add", store.to_str().unwrap()], &flags[..]].concat());
+    let out = export(&store, "parquet", &["--format", "parquet"]);
+    let counts = ["a.parquet", "b.parquet", "c.parquet"].map(|name| rows(&out.join(name)).num_rows());
+    assert_eq!(counts, [1, 0, 0]);
+    let same = export(&store, "same", &[]);
+    let empty = flate2::read::MultiGzDecoder::new(std::fs::File::open(same.join("b.jsonl.gz")).unwrap());
+    assert_eq!(std::io::read_to_string(empty).unwrap(), "");
+    assert_eq!(zstd::decode_all(std::fs::File::open(same.join("c.jsonl.zst")).unwrap()).unwrap(), b"");
+}

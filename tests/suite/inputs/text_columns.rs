@@ -316,4 +316,9 @@ fn files_may_lack_some_of_the_columns_but_not_all() {
     }
     let ran = run("question.csv", &["question", "question"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("`question` is named twice"), "{}", ran.stderr);
+    // Without records nothing lacks a column: a batch may be empty.
+    std::fs::write(path("empty.jsonl"), "").unwrap();
+    let [input, store] = ["empty.jsonl", "store"].map(|name| path(name).to_str().unwrap().to_owned());
+    let flags = ["-q", "--week", "2024-01-15", "--id", "id", "--text", "question", "--text", "answer", "--allow-empty"];
+    run_well(&[&["add", &store][..], &flags, &["--input", &input]].concat());
 }

@@ -103,6 +103,8 @@ impl Spans<'_> {
         // The first record of a compressed WARC begins a member, whether or not others are in it.
         let (first, second) = (item()?, item()?);
         let counted_in = match (format.records(), second.as_ref().or(first.as_ref())) {
+            // A file without lines is decoded as one with lines.
+            (RecordKind::Lines(_), None) => CountedIn::Decoded,
             (RecordKind::WholeFile(_), _) | (_, None) => CountedIn::Stored,
             (_, Some(found)) => found.counted_in,
         };
