@@ -311,7 +311,7 @@ impl Sources<'_> {
         Ok(found)
     }
 
-    /// What studies found of hosts until this week.
+    /// What studies found of hosts until this week, as it is.
     fn findings(&self, scratch: &Scratch) -> Result<(SortedRowFile, Vec<HostFindings>)> {
         let mut findings = RowSorter::new(scratch, "findings", BUDGET);
         let of_study =
@@ -323,7 +323,7 @@ impl Sources<'_> {
             let results = Results::of(self.store.store(), study, *commit);
             self.store.need_own(&results.own_folder())?;
             let until = StudySummary::read(self.store.store(), study, *commit)?.week();
-            if until.is_none_or(|until| until > self.week.week.week) {
+            if until.is_none_or(|until| until > self.week.week.week || self.manifest.outdates(until, study)) {
                 continue;
             }
             let of_table = ranges_of_results(self.store, &results, table)?;

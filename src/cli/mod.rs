@@ -226,7 +226,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "live")]
         Command::Live(args) => live::run(&args, &log),
         Command::Init(args) => init::run(&args),
-        Command::Show(args) => look::show(&args),
+        Command::Show(args) => look::show(&args, &log),
         Command::Why(args) => look::why(&args),
         Command::Find(args) => look::find(&args),
         Command::Report(args) => look::report(&args),
@@ -234,7 +234,7 @@ pub fn main() -> ExitCode {
         Command::Browse(args) => look::browse(&args, &log),
         Command::Avoid(args) => look::avoid(&args),
         Command::Figures(args) => look::figures(&args),
-        Command::Table(args) => look::table(&args),
+        Command::Table(args) => look::table(&args, &log),
         Command::Studies(args) => studies::run(&args, &log),
         Command::Index(args) => index::run(&args, &log),
         Command::Export(args) => export::run(&args, &log),

@@ -62,7 +62,10 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
         let week = week.week;
         bail!(WrongUse(format!("--since {since}: {which} of {root} is {week}, and no batch came from that date on")));
     }
-    read_store.need_records(week)?;
+    // How the records of earlier batches are read is in the records of these.
+    for until in manifest.weeks.iter().filter(|until| until.week <= week.week) {
+        read_store.need_records(until)?;
+    }
     let of_evidence = [EvidenceRow::NAME, FeatureRow::NAME].into_iter().filter(|_| args.near_duplicates);
     for table in [DocumentRow::NAME, ClusterRow::NAME].into_iter().chain(of_evidence) {
         read_store.need_table(week, table)?;
@@ -78,7 +81,7 @@ fn export_week(args: &ExportArgs, read_store: &ReadStore, log: &Log) -> Result<E
 /// The tables of a study of a week, and its summary. Its table `T` is at hand.
 ///
 /// # Errors
-/// If there are none, or those of another week.
+/// If there are none, or those of another week, or of the week before it was changed.
 fn committed_results<S: Study, T: crate::tables::Table>(
     read_store: &ReadStore,
     manifest: &Manifest,
@@ -99,6 +102,11 @@ fn committed_results<S: Study, T: crate::tables::Table>(
         of == Some(week),
         "{root} has the {name} of week {}: `nigh run jobs/{name}.toml --store {root} --week {week}{flags}` finds those of {week}",
         of.map_or_else(String::new, |of| of.to_string())
+    );
+    ensure!(
+        !manifest.outdates(week, name),
+        "the {name} of {root} were found before week {week} was changed: `nigh run jobs/{name}.toml --store {root} --week {week}{flags}` finds \
+         those that it has now"
     );
     read_store.need(name, &[&format!("{}/", T::NAME)])?;
     Ok((results, summary))

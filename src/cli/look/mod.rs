@@ -36,6 +36,7 @@ use super::errors::WrongUse;
 use super::print::result_text;
 use super::session::{check_not_inside, read_manifest};
 use crate::config::Reading;
+use crate::log::Log;
 use crate::look::LookedWeek;
 use crate::mirror::ReadStore;
 use crate::objects::refuse_secrets;
@@ -44,6 +45,7 @@ use crate::records::Week;
 use crate::report::print;
 use crate::sheet::Sheet;
 use crate::state::{CommittedWeek, Manifest, removed_folder};
+use crate::studies::StudySummary;
 use crate::tables::{ClusterRow, DocumentRow, Table as _, UrlRow};
 
 pub(super) use self::avoid::{AvoidArgs, avoid};
@@ -128,6 +130,19 @@ impl LookArgs {
     /// Prints what was found: as a report, or as JSON.
     fn print<T: serde::Serialize>(&self, found: &T, report: impl FnOnce(&T) -> Sheet) -> Result<ExitCode> {
         print(result_text(found, self.json, report)?).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+/// Says so if the tables of a study are of a week that was changed since. Its own files are at
+/// hand; if this version does not know its summary, nothing is said.
+fn warn_if_outdated(read_store: &ReadStore, manifest: &Manifest, study: &str, store: &Path, log: &Log) {
+    let summary = manifest.results.get(study).map(|commit| StudySummary::read(read_store.store(), study, *commit));
+    let until = summary.and_then(|summary| summary.ok()?.week());
+    if let Some(week) = until.filter(|week| manifest.outdates(*week, study)) {
+        log.warn(&format!(
+            "the tables of {study} were made before week {week} was changed: `nigh run jobs/{study}.toml --store {}` makes them again",
+            store.display()
+        ));
     }
 }
 

@@ -6,10 +6,11 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use super::pages::{self, PagesArgs};
-use super::{LookArgs, committed_week};
+use super::{LookArgs, committed_week, warn_if_outdated};
 use crate::cli::errors::WrongUse;
 use crate::cli::print::{json_text, result_text};
 use crate::cli::session::read_manifest;
+use crate::log::Log;
 use crate::mirror::ReadStore;
 use crate::query::{NamedTable, RowChoice, WantedRows, json_rows, ranges_of_results};
 use crate::records::Week;
@@ -62,23 +63,23 @@ fn job_help() -> String {
 }
 
 /// Prints what the flags ask for.
-pub(in crate::cli) fn show(args: &ShowArgs) -> Result<ExitCode> {
+pub(in crate::cli) fn show(args: &ShowArgs, log: &Log) -> Result<ExitCode> {
     if args.pages.is_given() {
         return pages::show(&args.look, &args.pages);
     }
-    let text = args.look.of_store(|store| show_text(args, store))?;
+    let text = args.look.of_store(|store| show_text(args, store, log))?;
     print(text).map(|()| ExitCode::SUCCESS)
 }
 
-fn show_text(args: &ShowArgs, read_store: &ReadStore) -> Result<Printable> {
+fn show_text(args: &ShowArgs, read_store: &ReadStore, log: &Log) -> Result<Printable> {
     let store = read_store.store();
     let root = args.look.store.display();
     let manifest = read_manifest(store, &args.look.store)?;
     if let Some(job) = &args.job {
-        return study_text(args, read_store, &manifest, job);
+        return study_text(args, read_store, &manifest, job, log);
     }
     if args.avoid {
-        let results = committed_results(args, read_store, &manifest, Collections::NAME)?;
+        let results = committed_results(args, read_store, &manifest, Collections::NAME, log)?;
         if args.look.json {
             return Ok((&avoid_json(read_store, &results)?).into());
         }
@@ -117,22 +118,30 @@ fn avoid_json(read_store: &ReadStore, results: &Results) -> Result<String> {
     Ok(format!("{}\n", json_text(&serde_json::json!({ "avoid": avoid }))?))
 }
 
-/// The committed results of a job; their own files, but not their tables, are at hand.
-fn committed_results(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<Results> {
+/// The committed results of a job; their own files, but not their tables, are at hand. If they are
+/// outdated, it is said.
+fn committed_results(
+    args: &ShowArgs,
+    read_store: &ReadStore,
+    manifest: &Manifest,
+    job: &str,
+    log: &Log,
+) -> Result<Results> {
     let (root, made) = (args.look.store.display(), manifest.results.get(job));
     let commit =
         made.with_context(|| format!("{root} has no tables of {job}: `nigh run jobs/{job}.toml` makes them"))?;
     let results = Results::of(read_store.store(), job, *commit);
     read_store.need_own(&results.own_folder())?;
+    warn_if_outdated(read_store, manifest, job, &args.look.store, log);
     Ok(results)
 }
 
 /// The summary of the results of a job.
-fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str) -> Result<Printable> {
+fn study_text(args: &ShowArgs, read_store: &ReadStore, manifest: &Manifest, job: &str, log: &Log) -> Result<Printable> {
     let is_known = RESULTS.iter().any(|results| results.folder == job);
     let names = || RESULTS.iter().map(|results| results.folder).collect::<Vec<_>>().join(", ");
     ensure!(is_known, WrongUse(format!("--job {job}: nigh has no such job; those with results are {}", names())));
-    let results = committed_results(args, read_store, manifest, job)?;
+    let results = committed_results(args, read_store, manifest, job, log)?;
     let mut summary = StudySummary::read(read_store.store(), job, results.commit_number())?;
     // The store may have moved since they were made.
     summary.set_store(args.look.store.clone());

@@ -9,10 +9,11 @@ use clap::Args;
 use serde::Serialize;
 
 use super::destination::Destination;
-use super::{LookArgs, committed_week};
+use super::{LookArgs, committed_week, warn_if_outdated};
 use crate::cli::errors::WrongUse;
 use crate::cli::print::result_text;
 use crate::cli::session::read_manifest;
+use crate::log::Log;
 use crate::mirror::ReadStore;
 use crate::query::{NamedTable, RowChoice, RowSink, TableFormat, WantedRows, ranges_of_results, ranges_of_week};
 use crate::records::Week;
@@ -71,7 +72,7 @@ pub(in crate::cli) struct TableArgs {
 }
 
 /// Writes the rows, or lists the tables.
-pub(in crate::cli) fn table(args: &TableArgs) -> Result<ExitCode> {
+pub(in crate::cli) fn table(args: &TableArgs, log: &Log) -> Result<ExitCode> {
     let look = LookArgs { store: args.store.clone(), week: args.week, json: args.json };
     let Some(name) = &args.name else {
         let listed = look.of_store(|store| listed(&look, &read_manifest(store.store(), &look.store)?))?;
@@ -92,7 +93,7 @@ pub(in crate::cli) fn table(args: &TableArgs) -> Result<ExitCode> {
         // A store in a bucket is read again if it is published meanwhile; rows that are written
         // already must not come twice.
         ensure!(!has_begun, "{} was replaced while it was read: give the command again", look.store.display());
-        let mut rows = WantedRows::open(choice.clone(), files(&look, store, named, args.all_weeks)?)?;
+        let mut rows = WantedRows::open(choice.clone(), files(&look, store, named, args.all_weeks, log)?)?;
         has_begun = true;
         match &destination {
             Some(to) => to.write_by(|file| {
@@ -119,7 +120,13 @@ fn to_stdout(rows: &mut WantedRows, format: TableFormat) -> Result<()> {
 }
 
 /// The files of the table, each with its week.
-fn files(look: &LookArgs, store: &ReadStore, named: NamedTable, all_weeks: bool) -> Result<Vec<(Week, RowRange)>> {
+fn files(
+    look: &LookArgs,
+    store: &ReadStore,
+    named: NamedTable,
+    all_weeks: bool,
+    log: &Log,
+) -> Result<Vec<(Week, RowRange)>> {
     let manifest = read_manifest(store.store(), &look.store)?;
     match named {
         NamedTable::OfWeeks(table) if all_weeks => {
@@ -139,6 +146,8 @@ fn files(look: &LookArgs, store: &ReadStore, named: NamedTable, all_weeks: bool)
                 )
             })?;
             let results = Results::of(store.store(), results.folder, *commit);
+            store.need_own(&results.own_folder())?;
+            warn_if_outdated(store, &manifest, results.name(), &look.store, log);
             let files = ranges_of_results(store, &results, table.name)?;
             Ok(files.into_iter().map(|rows| (Week::from_days(0), rows)).collect())
         }

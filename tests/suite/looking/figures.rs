@@ -316,6 +316,15 @@ fn all_studies_run_and_every_figure_has_the_numbers_of_the_tables() {
     run_well(&["report", name, "--out", report.to_str().unwrap()]);
     let report = std::fs::read_to_string(report).unwrap();
     assert!(report.contains("as it was before week 2024-01-22 was changed"), "studies are of another week");
+    for looked in
+        [&["show", name, "--job", "mirrors"][..], &["show", name, "--avoid"], &["table", name, "overlap/pairs"]]
+    {
+        let stderr = run_well(looked).stderr;
+        assert!(
+            stderr.contains("were made before week 2024-01-22 was changed: `nigh run jobs/"),
+            "{looked:?}: {stderr}"
+        );
+    }
     // A folder that is a file.
     let file = store.with_file_name("file");
     std::fs::write(&file, "").unwrap();

@@ -390,6 +390,15 @@ fn copies_of_an_older_batch_go() {
     run_well(&[&["export", store, "--out", path("since").to_str().unwrap(), "--drop-passages"][..], &since].concat());
     assert_eq!(read("since/a.jsonl"), words_of(&own(1, 0, 30)));
     assert!(!path("since/z.jsonl").exists());
+    // The last batch again with another text: the passages are of the one before.
+    std::fs::write(path("a.jsonl"), line(1, &own(1, 0, 60))).unwrap();
+    let input = path("a.jsonl");
+    let flags = ["--week", "2024-01-15", "--replace", "--id", "id", "--text", "meta.text", "--input"];
+    run_well(&[&["add", store, "-q"][..], &flags, &[input.to_str().unwrap()]].concat());
+    let out = path("other");
+    let refused = run(&["export", store, "--out", out.to_str().unwrap(), "--drop-passages"]);
+    let says = "were found before week 2024-01-15 was changed";
+    assert!(refused.code == Some(1) && refused.stderr.contains(says) && !out.exists(), "{}", refused.stderr);
 }
 
 #[test]

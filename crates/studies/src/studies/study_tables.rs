@@ -1,5 +1,7 @@
 //! The tables of studies, for figures: whether they are there, and their rows.
 
+use std::cmp::Ordering;
+
 use anyhow::{Context, Result};
 
 use super::any_study::StudySummary;
@@ -32,17 +34,13 @@ impl FigureTables<'_> {
     /// If its summary is damaged.
     pub fn standing(&self, study: &str) -> Result<TablesUntil> {
         let Some(summary) = self.summary_of(study)? else { return Ok(TablesUntil::Absent) };
-        let last = self.last()?;
-        // Commits of weeks and of results are numbered together.
-        let commit = self.manifest.results.get(study).copied().unwrap_or_default();
-        Ok(match summary.week() {
-            Some(week) if week > last.week => TablesUntil::Later(week),
-            Some(week) if week < last.week => {
-                let is_replaced = self.manifest.weeks.iter().any(|of| of.week == week && commit < of.commit);
-                if is_replaced { TablesUntil::Replaced(week) } else { TablesUntil::Earlier(week) }
-            }
-            _ if commit < last.commit => TablesUntil::Replaced(last.week),
-            _ => TablesUntil::Here,
+        let last = self.last()?.week;
+        let until = summary.week().unwrap_or(last);
+        Ok(match until.cmp(&last) {
+            Ordering::Greater => TablesUntil::Later(until),
+            _ if self.manifest.outdates(until, study) => TablesUntil::Replaced(until),
+            Ordering::Less => TablesUntil::Earlier(until),
+            Ordering::Equal => TablesUntil::Here,
         })
     }
 

@@ -277,6 +277,14 @@ impl Manifest {
         self.removed.as_ref().is_some_and(|removed| week < removed.before)
     }
 
+    /// Whether a week was made again after the tables of a study, whose last week it is, were made of
+    /// it.
+    pub fn outdates(&self, week: Week, study: &str) -> bool {
+        // Commits of weeks and of results are numbered together.
+        let made = self.results.get(study);
+        self.weeks.iter().any(|of| of.week == week && made.is_some_and(|made| *made < of.commit))
+    }
+
     /// Whether a week is committed.
     pub fn has(&self, week: Week) -> bool {
         self.weeks.iter().any(|committed| committed.week == week)
