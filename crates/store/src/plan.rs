@@ -401,18 +401,35 @@ pub fn inputs_by_week<'a>(
     // What cannot be read here is missed where it is needed.
     let weeks = store.manifest().ok().flatten().map_or_else(Vec::new, |manifest| manifest.weeks);
     let mut found = BTreeMap::new();
-    for (week, names) in wanted {
+    for (week, mut names) in wanted {
         let committed = weeks.iter().find(|committed| committed.week == week);
         let job = committed.and_then(|committed| kept_job(store, committed).ok());
         let items = job.map_or_else(Vec::new, |job| job.input);
         let of_week = reading_of((store, whole), &weeks, week, reading);
         let searched = Reading { folders: folders_of(whole, week), ..of_week.clone() };
-        let inputs = crate::readers::list_again(&items, &searched, &names, asks_servers);
+        let mut inputs = crate::readers::list_again(&items, &searched, &names, asks_servers);
+        for input in &inputs {
+            names.remove(input.name.as_str());
+        }
+        inputs.extend(names.into_iter().filter_map(|name| in_moved_store(store, name, &searched)));
         let other = (of_week != *reading).then(|| Box::new(of_week));
         let inputs = inputs.into_iter().map(|input| Input { reading: other.clone(), ..input });
         found.extend(inputs.map(|input| ((week, input.name.clone()), input)));
     }
     found
+}
+
+/// The input of this name, if it is a file of documents that `nigh live` committed, and lies in the
+/// store although that has another path now.
+fn in_moved_store(store: &Store, name: &str, reading: &Reading) -> Option<Input> {
+    let live = store.live();
+    let path = live.join(Path::new(name).file_name()?);
+    let folder = live.strip_prefix(store.root()).ok()?;
+    if !Path::new(name).parent()?.ends_with(folder) {
+        return None;
+    }
+    let found = crate::readers::list_again(&[], reading, &BTreeSet::from([path.to_str()?]), false);
+    found.into_iter().next().map(|input| Input { name: name.to_owned(), ..input })
 }
 
 #[cfg(test)]

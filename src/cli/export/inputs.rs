@@ -14,7 +14,7 @@ use crate::plan::{inputs_by_week, stamp_of};
 use crate::readers::{Input, Location, is_passing, list};
 use crate::records::{Week, short_hash};
 use crate::sheet::grouped;
-use crate::state::{CommittedWeek, Earlier, Manifest, Store, WeekJournal, WholeWeek, removed_folder};
+use crate::state::{CommittedWeek, Earlier, Manifest, Store, WholeWeek, removed_folder};
 use crate::tables::{DocumentRow, Table as _, UrlRow, ValueRow};
 
 /// The inputs of the week as they are now, in the order that they had.
@@ -22,15 +22,26 @@ use crate::tables::{DocumentRow, Table as _, UrlRow, ValueRow};
 /// # Errors
 /// If they cannot be found, or have changed since the week was made from them.
 pub(super) fn own_inputs(
+    (store, whole): (&Store, &WholeWeek),
     args: &ExportArgs,
     of_job: &[String],
     reading: &Reading,
-    week: &CommittedWeek,
-    journal: &WeekJournal,
 ) -> Result<Vec<Input>> {
-    let inputs = if args.input.is_empty() { list(of_job, reading) } else { list(&args.input, &reading.here()) };
-    let inputs =
-        inputs.with_context(|| format!("the inputs of week {} are read again: give them with --input", week.week))?;
+    let (week, journal) = (&whole.committed, &whole.journal);
+    let listed = if args.input.is_empty() { list(of_job, reading) } else { list(&args.input, &reading.here()) };
+    let inputs = match listed {
+        Ok(inputs) => inputs,
+        Err(error) => {
+            // What `nigh live` committed moves with the store.
+            let names = journal.key.stamps.keys().map(|name| (week.week, name.as_str()));
+            let again = inputs_by_week((store, whole), names, reading, true);
+            if !args.input.is_empty() || again.len() < journal.key.stamps.len() {
+                let what = format!("the inputs of week {} are read again: give them with --input", week.week);
+                return Err(error.context(what));
+            }
+            again.into_values().collect()
+        }
+    };
     let known = |input: &Input| journal.key.stamps.contains_key(&input.name);
     let at_hand: BTreeSet<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let missing: Vec<&str> =
@@ -95,7 +106,6 @@ pub(super) fn earlier_files(
     let own: BTreeSet<&str> = own.iter().map(|(_, name)| name.as_str()).collect();
     let mut stamped: BTreeMap<(Week, String), String> = BTreeMap::new();
     for before in &earlier.weeks {
-        read_store.need_records(before)?;
         for (of, names) in store.whole(before)?.journal.inputs(before.week) {
             stamped.extend(names.iter().map(|(name, stamp)| ((of, name.clone()), stamp.clone())));
         }

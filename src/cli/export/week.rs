@@ -202,7 +202,7 @@ impl<'a> WeekExport<'a> {
         let older = stamped.iter().filter(|(of, ..)| *of != week.week && since.is_none_or(|since| *of >= since));
         let mut inputs = earlier_inputs((store, whole), &older.collect::<Vec<_>>(), &job.read, args.touched)?;
         if since.is_none_or(|since| week.week >= since) {
-            inputs.extend(own_inputs(args, &job.input, &job.read, week, &self.whole.journal)?);
+            inputs.extend(own_inputs((store, whole), args, &job.input, &job.read)?);
         }
         Ok(inputs)
     }

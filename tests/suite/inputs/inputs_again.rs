@@ -138,9 +138,10 @@ fn each_batch_is_read_again_by_the_columns_of_its_own_job() {
         let (store, reference) = (format!("store-{number}"), format!("reference-{number}"));
         write_texts(&folder.join(name), "body", &[("1", text(1, "a")), ("2", text(2, "a"))]);
         write_texts(&folder.join("second.jsonl"), "text", &[("3", text(1, "b")), ("4", text(4, "b"))]);
+        let processes = (number + 1).to_string();
         let add = |store: &str, date: &str, column: &str, input: &str| {
             let flags = ["add", store, "--week", date, "--id", "id", "--text", column, "--input", input];
-            run_in(folder, &[&flags[..], &EXACT].concat());
+            run_in(folder, &[&flags[..], &["--processes", &processes], &EXACT].concat());
         };
         for store in [&store, &reference] {
             add(store, DATES[0], "body", name);
@@ -173,6 +174,36 @@ fn each_batch_is_read_again_by_the_columns_of_its_own_job() {
             && refused.stderr.contains("a document of it is not there any more");
         assert!(refused.code == Some(1) && says, "{}", refused.stderr);
     }
+}
+
+/// How an earlier batch was read is in the records of its own week, which a machine without a
+/// mirror must fetch.
+#[cfg(feature = "cloud")]
+#[test]
+fn a_batch_of_a_store_in_a_bucket_is_read_again_by_its_own_job() {
+    let Some(server) = crate::seaweed::BucketServer::start("a batch of a store in a bucket") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let run_on = |machine: &str, arguments: &[&str]| {
+        let mut command = nigh(arguments);
+        let ran = ran(command.envs(server.environment()).env("XDG_CACHE_HOME", folder.path().join(machine)));
+        assert_eq!(ran.code, Some(0), "{arguments:?}\n{}\n{}", ran.stdout, ran.stderr);
+    };
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [first, second] = ["first.csv", "second.jsonl"].map(path);
+    write_texts(Path::new(&first), "body", &[("1", text(1, "a")), ("2", text(2, "a"))]);
+    write_texts(Path::new(&second), "text", &[("3", text(1, "b")), ("4", text(4, "b"))]);
+    let here = path("here");
+    for (store, machine) in [(here.as_str(), "one"), ("s3://bucket/there", "two")] {
+        for (date, column, input) in [(DATES[0], "body", &first), (DATES[1], "text", &second)] {
+            let flags = ["add", store, "--week", date, "--id", "id", "--text", column, "--input", input];
+            run_on(machine, &[&flags[..], &EXACT].concat());
+        }
+    }
+    let [of_here, of_there] = [(here.as_str(), "of-here"), ("s3://bucket/there", "of-there")].map(|(store, out)| {
+        run_on("three", &["export", store, "--out", &path(out)]);
+        ["first.csv", "second.jsonl"].map(|name| std::fs::read(folder.path().join(out).join(name)).unwrap())
+    });
+    assert!(of_here == of_there && of_here[0].windows(5).any(|bytes| bytes == b"p1w59"));
 }
 
 #[test]

@@ -601,6 +601,41 @@ fn a_commit_keeps_the_copies_that_stayed_before() {
 }
 
 #[test]
+fn what_was_committed_is_found_after_the_store_is_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (before, store, out) = (path("before"), path("store"), path("out"));
+    let document = |id: &str, family: &str| {
+        let words: Vec<String> = (0..60).map(|at| format!("{family}{at}")).collect();
+        json!({ "id": id, "text": words.join(" ") })
+    };
+    let add = |store: &str, lines: &[Value]| {
+        let batch = path(&format!("{}.jsonl", lines[0]["id"].as_str().unwrap()));
+        std::fs::write(&batch, body(lines)).unwrap();
+        let flags = ["--id", "id", "--text", "text", "--similarity", "0.8", "--verify", "exact", "--input"];
+        run_well(&[&["add", store, "-q"][..], &flags, &[&batch]].concat());
+    };
+    add(&before, &[document("a", "w"), document("b", "v")]);
+    let live = Live::start(Path::new(&before), &[]);
+    for lines in [[document("c", "w"), document("d", "u")], [document("e", "w"), document("f", "t")]] {
+        live.post(lines[0]["id"].as_str().unwrap(), &lines);
+        assert_eq!(live.send("POST", "/commit", &[], b"").status, 200);
+    }
+    drop(live);
+    std::fs::rename(&before, &store).unwrap();
+    let why = run_well(&["why", &store, "c", "e"]).stdout;
+    assert!(why.contains("shingles are in both"), "{why}");
+    run_well(&["export", &store, "--out", &out]);
+    let written = walkdir::WalkDir::new(&out).into_iter().map(Result::unwrap);
+    let written = written.filter(|entry| entry.file_type().is_file() && entry.path().extension().is_some());
+    let texts: String = written.map(|entry| std::fs::read_to_string(entry.path()).unwrap()).collect();
+    let once = |word: &&str| texts.matches(&format!("{word}\"}}")).count() == 1;
+    assert!(["w59", "v59", "u59", "t59"].iter().all(once), "{texts}");
+    // Exact verification reads the texts of the cluster again.
+    add(&store, &[document("g", "w")]);
+}
+
+#[test]
 fn a_kill_during_a_commit_loses_none_and_doubles_none() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");

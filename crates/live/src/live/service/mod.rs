@@ -39,13 +39,11 @@ use crate::config::{Cluster, Method};
 use crate::kernels::memory::return_freed;
 use crate::plan::job_of_week;
 use crate::records::{DocumentKey, checksum};
-use crate::state::{OWN, Store};
+use crate::state::Store;
 
 pub use self::commit::{Commitment, Committed};
 pub use self::schedule::{CommitEvery, CommitNotice, Commits, Committer};
 
-/// The folder of the journal in that of the store's own files.
-const LIVE: &str = "live";
 /// How often other processes are looked at while nothing is asked.
 const LOOK: Duration = Duration::from_secs(1);
 /// The longest id of a batch.
@@ -173,7 +171,7 @@ impl Service {
         let documents = documents.with_context(|| format!("cannot go on from {}", store.root().display()))?;
         return_freed();
         let mut started = Started { documents, ..Started::default() };
-        let folder = store.root().join(OWN).join(LIVE);
+        let folder = store.live();
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let replayed = replay::read(store, &path, engine)?;
         (started.batches, started.cut) = (replayed.batches, replayed.cut);
@@ -200,7 +198,7 @@ impl Service {
 
     /// The journal of the store at `root`.
     pub fn journal_path(root: &Path) -> std::path::PathBuf {
-        root.join(OWN).join(LIVE).join("journal")
+        Store::at(root).live().join("journal")
     }
 
     /// How many batches the journal of the store at `root` has that may be in no table. Documents

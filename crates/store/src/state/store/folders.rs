@@ -52,6 +52,11 @@ impl Store {
         self.root.join(OWN)
     }
 
+    /// The folder of `nigh live`: its journal, and the documents that it committed.
+    pub fn live(&self) -> PathBuf {
+        self.own().join(LIVE)
+    }
+
     /// Makes this store's work folder the only one: renames the existing work folder, whatever its
     /// name, and removes others.
     ///
@@ -276,6 +281,8 @@ pub const OWN: &str = "_nigh";
 /// The name of the work folder, or its beginning: a pool of machines adds `-` and a name of its
 /// own.
 const WORK: &str = "work";
+/// The folder of [`Store::live`], in that of the store's own files.
+const LIVE: &str = "live";
 /// The beginning of the name of the folder for files of an unfinished week that are not kept with
 /// it.
 pub(crate) const SCRATCH: &str = "scratch-";
