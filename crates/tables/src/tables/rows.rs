@@ -28,19 +28,20 @@ pub struct DocumentRow<'a> {
     #[column(sorted, ascending)]
     pub doc: i64,
     /// The id that the input gives it; null if the job names no column for ids.
-    #[column(searched, unique)]
+    #[column(searched, unique, unordered)]
     pub id: Option<&'a str>,
     /// Canonical URL: after the WHATWG URL standard, without fragment, user and password; null for
     /// a row without one.
-    #[column(searched, unique)]
+    #[column(searched, unique, unordered)]
     pub url: Option<&'a str>,
     /// The URL as it was written; null if that is the canonical one.
-    #[column(unique)]
+    #[column(unique, unordered)]
     pub given_url: Option<&'a str>,
     /// Its host in lower case, with the port if that is not the default.
-    #[column(searched)]
+    #[column(searched, unordered)]
     pub host: Option<&'a str>,
     /// The registered domain of the host.
+    #[column(unordered)]
     pub domain: Option<&'a str>,
     /// Address of the machine that answered; null if the crawl does not have it.
     pub ip: Option<&'a str>,
@@ -57,7 +58,7 @@ pub struct DocumentRow<'a> {
     /// XXH3-128 of these bytes, 16 bytes, big-endian.
     ///
     /// Equal for exact copies.
-    #[column(searched, unique, random)]
+    #[column(searched, unique, random, unordered)]
     pub checksum: [u8; 16],
     /// Words of its text.
     ///
@@ -66,6 +67,7 @@ pub struct DocumentRow<'a> {
     /// Empty if it has none.
     ///
     /// The title of the page.
+    #[column(unordered)]
     pub title: &'a str,
     /// The input file, as it was named.
     pub file: &'a str,
@@ -83,16 +85,19 @@ pub struct DocumentRow<'a> {
     /// The charset label of the answer, lower case.
     pub charset: Option<&'a str>,
     /// WARC-Payload-Digest as written: joins a CDX index.
+    #[column(unordered)]
     pub digest: Option<&'a str>,
     /// WARC-Record-ID.
     ///
     /// Without angle brackets.
+    #[column(unordered)]
     pub record_id: Option<&'a str>,
     /// The bytes that the WARC record takes in `file` from `offset` on: a range request gets it;
     /// none if other records share its member.
     pub length: Option<i64>,
     /// The canonical URL of that record, if it is not that of the document, which a revisit says is
     /// the same page.
+    #[column(unordered)]
     pub record_url: Option<&'a str>,
 }
 
@@ -455,13 +460,13 @@ impl RejectRow {
 #[table(name = "clusters")]
 pub struct ClusterRow<'a> {
     /// The user's id, as in `documents`.
-    #[column(searched, unique)]
+    #[column(searched, unique, unordered)]
     pub id: Option<&'a str>,
     /// Canonical URL, as in `documents`.
-    #[column(searched, unique)]
+    #[column(searched, unique, unordered)]
     pub url: Option<&'a str>,
     /// Its host, as in `documents`.
-    #[column(searched)]
+    #[column(searched, unordered)]
     pub host: Option<&'a str>,
     /// Document id.
     #[column(sorted, ascending)]

@@ -9,9 +9,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use arrow_array::{Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use nigh_exchange::Context;
 
 use super::accuracy::LinkSamples;
@@ -33,6 +34,9 @@ use crate::tables::{
     Table, field,
 };
 use crate::watch::Watch;
+
+/// The columns of `clusters` that are those of `documents`, in their order.
+const PAGE_COLUMNS: [&str; 4] = ["id", "url", "host", "doc"];
 
 /// The number of clusters of each size, by level (its place in the list of levels) and size.
 type SizeCounts = BTreeMap<(usize, u64), u64>;
@@ -179,39 +183,28 @@ pub(crate) fn cluster_map(
     let segments = own_segments(week.journal, owned);
     watch.expect_steps(segments.len());
     let mut writer: BundleWriter<ClusterRow> = week.bundle();
-    let mut scan = PieceScan::new(week.documents()?, &["doc", "id", "url", "host"]);
+    let mut scan = PieceScan::new(week.documents()?, &PAGE_COLUMNS);
     let mut next = scan.batch()?;
     for (piece, segment) in segments.into_iter().enumerate() {
         while let Some((_, batch)) = next.take_if(|(of, _)| *of == piece) {
             next = scan.batch()?;
-            let batch = &batch;
-            let docs: &Int64Array = field(batch, "doc")?;
-            let texts = |name| field::<StringArray>(batch, name);
-            let (ids, urls, hosts) = (texts("id")?, texts("url")?, texts("host")?);
-            for (((doc, id), url), host) in docs.values().iter().zip(ids).zip(urls).zip(hosts) {
-                let doc = DocId::from_table(*doc);
-                let number = owned.index(doc);
-                let root_and_size = |level: &LevelClusters| {
-                    let root = level.roots.of(doc);
-                    (root.to_table(), level.sizes.members(root) as i64)
-                };
-                let [(similar_root, similar_size), (identical_root, identical_size), (exact_root, exact_size)] =
-                    levels.each_ref().map(root_and_size);
-                writer.push(ClusterRow {
-                    id,
-                    url,
-                    host,
-                    doc: doc.to_table(),
-                    similar_root,
-                    similar_size,
-                    identical_root,
-                    identical_size,
-                    exact_root,
-                    exact_size,
-                    cluster_id: cluster_ids.get(number).map(DocId::to_table),
-                    canonical: canonical[number],
-                })?;
+            let docs: &Int64Array = field(&batch, "doc")?;
+            let docs: Vec<DocId> = docs.values().iter().map(|doc| DocId::from_table(*doc)).collect();
+            let numbers: Vec<usize> = docs.iter().map(|doc| owned.index(*doc)).collect();
+            // The columns of pages as they are, then those of each level, as `ClusterRow` has them.
+            let mut columns: Vec<ArrayRef> =
+                PAGE_COLUMNS.iter().filter_map(|name| batch.column_by_name(name).cloned()).collect();
+            for level in levels {
+                let roots: Vec<DocId> = docs.iter().map(|doc| level.roots.of(*doc)).collect();
+                let sizes = roots.iter().map(|root| level.sizes.members(*root) as i64);
+                let sizes = Int64Array::from_iter_values(sizes);
+                columns.push(Arc::new(Int64Array::from_iter_values(roots.into_iter().map(DocId::to_table))));
+                columns.push(Arc::new(sizes));
             }
+            let ids = numbers.iter().map(|number| cluster_ids.get(*number).map(DocId::to_table));
+            columns.push(Arc::new(ids.collect::<Int64Array>()));
+            columns.push(Arc::new(BooleanArray::from_iter(numbers.iter().map(|number| Some(canonical[*number])))));
+            writer.writer()?.push_columns(columns)?;
         }
         writer.end_piece(&segment.file())?;
         watch.add_steps(1);

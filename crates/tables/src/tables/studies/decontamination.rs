@@ -32,9 +32,7 @@ pub struct ReferenceItemRow {
     pub column: Option<String>,
     /// Its words.
     pub words: i64,
-    /// Its n-grams, each once.
-    ///
-    /// 0 if it is not compared by n-grams.
+    /// Its n-grams, each once; 0 if it is not compared by them.
     pub grams: i32,
     /// The first item with the same words, which is compared in its place.
     ///
