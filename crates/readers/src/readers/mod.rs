@@ -56,7 +56,6 @@ mod item;
 mod json_lines;
 mod jsonl;
 mod keys;
-mod messages;
 mod open;
 mod parquet;
 mod piece;
@@ -71,6 +70,7 @@ mod wacz;
 mod warc;
 mod whole;
 
+pub use self::arrow::SIGNATURE;
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, is_passing, list, list_again, list_with_pipes, url_files};
 pub use self::formats::{LineKind, RecordKind};
 pub use self::input::{Format, Input, Location, Packing};
@@ -81,7 +81,6 @@ pub use self::item::{
 pub use self::json_lines::JsonLines;
 pub use self::jsonl::Searched;
 pub use self::keys::KeysOfInput;
-pub use self::messages::SIGNATURE;
 pub use self::open::{check, columns, damage, keys, open, open_at};
 pub use self::piece::{InputPiece, open_piece, pieces};
 pub use self::raw::{RawBytes, decoded};

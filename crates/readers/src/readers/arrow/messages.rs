@@ -25,8 +25,8 @@ use arrow_ipc::{MessageHeader, root_as_footer, root_as_message};
 use nigh_kernels::structures::CompactSort;
 use nigh_text::contained::contained;
 
-use super::item::Unread;
-use super::streams::{MemberStep, Members, Stored};
+use crate::readers::item::Unread;
+use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::reading::Reading;
 
 /// The first bytes of a file, two zeros follow; and its last ones.
@@ -51,6 +51,21 @@ const CUT: &str = "arrow: the file ends inside a message";
 const NO_MESSAGE: &str = "arrow: no message where one should begin";
 const BEHIND_STREAM: &str = "arrow: bytes behind the end of a stream that are no stream";
 const NO_CONTENTS: &str = "arrow: the file does not end with its table of contents";
+
+/// Whether a file or a pipe begins with these bytes: the signature of a file, or the first message
+/// of a stream.
+pub fn begins(first: &[u8]) -> bool {
+    let word = |at: usize| first.get(at..).and_then(|rest| rest.first_chunk()).map(|word| u32::from_le_bytes(*word));
+    // The head of the message, with its marker and length, is filled up to a multiple of eight
+    // bytes. It begins with the place of its table.
+    let is_stream = || match (word(0), word(4), word(8)) {
+        (Some(u32::MAX), Some(length), Some(place)) => {
+            (16..=HEAD as u64).contains(&length.into()) && length.is_multiple_of(8) && place < length
+        }
+        _ => false,
+    };
+    first.starts_with(SIGNATURE) || is_stream()
+}
 
 /// A message: its head, a flatbuffer, and its body.
 pub struct IpcMessage {
