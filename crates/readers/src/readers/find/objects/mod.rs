@@ -1,10 +1,15 @@
 //! Inputs in object stores: `s3://`, `gs://`, `az://`, files of web servers, and `hf://datasets/`.
 //!
-//! The code is in `cloud`, which is built with the feature `cloud`. Without the feature every URL
-//! is an error that names it.
+//! The code is in `cloud`, and for datasets of Hugging Face in `hugging_face`: both are built with
+//! the feature `cloud`. Without the feature every URL is an error that names it.
 
 #[cfg(feature = "cloud")]
-pub use super::cloud::{find, open};
+mod cloud;
+#[cfg(feature = "cloud")]
+mod hugging_face;
+
+#[cfg(feature = "cloud")]
+pub use self::cloud::{find, open};
 
 /// Schemes of object stores and web servers.
 const SCHEMES: [&str; 10] = ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https", "hf"];
@@ -19,7 +24,7 @@ pub fn is_url(item: &str) -> bool {
 /// # Errors
 /// Always: this program is built without object stores.
 #[cfg(not(feature = "cloud"))]
-pub fn find(items: &[&String], _: &mut Vec<super::found::FoundInput>) -> anyhow::Result<()> {
+pub fn find(items: &[&String], _: &mut Vec<crate::readers::find::found::FoundInput>) -> anyhow::Result<()> {
     // The message below shows a URL.
     items.iter().try_for_each(|item| crate::objects::refuse_secrets(item))?;
     anyhow::bail!("cannot read {}: this nigh is built without the feature `cloud`", items[0])

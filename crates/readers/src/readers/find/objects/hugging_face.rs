@@ -20,9 +20,9 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use reqwest::{Client, StatusCode, Url, header};
 use serde::Deserialize;
 
-use super::found::{FoundBy, FoundInput};
-use super::globs::{fixed_prefix, is_glob, matcher};
 use crate::objects::{hide_passwords, refuse_secrets, wait};
+use crate::readers::find::found::{FoundBy, FoundInput};
+use crate::readers::find::globs::{fixed_prefix, is_glob, matcher};
 use crate::readers::input::Location;
 
 /// Where the datasets are.

@@ -10,9 +10,9 @@ use object_store::path::Path;
 use object_store::{Error, ObjectMeta, ObjectStoreExt as _, ObjectStoreScheme};
 use url::{Position, Url};
 
-use super::found::{FoundBy, FoundInput};
-use super::globs::{fixed_prefix, is_glob, matcher};
 use crate::objects::{ObjectStoreClient, explained, read, refuse_secrets, store, wait, without_secrets};
+use crate::readers::find::found::{FoundBy, FoundInput};
+use crate::readers::find::globs::{fixed_prefix, is_glob, matcher};
 use crate::readers::input::Location;
 
 /// Concurrent requests for the sizes of named objects.
