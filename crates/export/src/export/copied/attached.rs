@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::export::exported::Exported;
+use crate::export::dataset::Exported;
 use crate::readers::RecordNames;
 
 /// Bytes of records that wait, at most.

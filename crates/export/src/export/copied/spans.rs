@@ -19,15 +19,13 @@ use serde_json::value::RawValue;
 use super::attached::Attached;
 use super::compressed::Compressed;
 use crate::config::{Reading, TextColumns};
-use crate::export::csv_names::{CsvNames, csv_text};
-use crate::export::exported::{AddedField, AddedValue, Exported, What, annotated_before, changed};
-use crate::export::gone::{Gone, without_in_columns};
-use crate::export::near_record::{NearDuplicate, Subject, warc_date};
-use crate::export::paragraphs::text_of;
+use crate::export::dataset::{AddedField, AddedValue, Exported, What, annotated_before, changed};
+use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::place::Output;
-use crate::export::renamed::NewNames;
+use crate::export::renamed::{CsvNames, NewNames, csv_text};
 use crate::export::revisits::{RevisitedRecord, arc_record_id, as_warc, http_head, revisit, revisit_id};
 use crate::export::rows::line_number;
+use crate::export::texts::{Gone, text_of, without_in_columns};
 use crate::export::verdicts::Verdict;
 use crate::readers::{
     CountedIn, Dialect, Input, Item, LineKind, PageKind, RawBytes, RecordKind, RecordNames, Skip, Skipped, decoded,

@@ -225,7 +225,7 @@ mod tests {
     use super::super::folder::ExportFolder;
     use super::super::output::Output;
     use super::*;
-    use crate::export::exported::Exported;
+    use crate::export::dataset::Exported;
     use crate::objects::PATIENCE;
     use crate::objects::faulty::{Fault, faulty};
 

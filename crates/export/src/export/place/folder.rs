@@ -18,7 +18,7 @@ use super::output::{Written, sync_parent};
 use super::workplace::{Workplace, check_own};
 use super::written_files::{ExportKey, LIST, WrittenFile, WrittenFiles};
 use crate::export::archives::wacz_of;
-use crate::export::exported::Exported;
+use crate::export::dataset::Exported;
 use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
 use crate::objects::Bucket;

@@ -17,7 +17,7 @@ use parquet::file::properties::WriterProperties;
 use super::output::{Output, sync_parent};
 use super::workplace::Workplace;
 use super::written_files::{ExportKey, WrittenFile, WrittenFiles};
-use crate::export::exported::{Exported, What};
+use crate::export::dataset::{Exported, What};
 use crate::export::verdicts::{RecordKey, Verdict, Verdicts};
 use crate::records::DocumentKey;
 

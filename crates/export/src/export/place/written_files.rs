@@ -9,13 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::output::Written;
 use super::workplace::Workplace;
 use crate::config::Canonical;
-use crate::export::exported::{AddedField, Exported, What};
-use crate::export::gone::PassageRules;
+use crate::export::dataset::{AddedField, Exported, What};
 use crate::export::matched::MatchRules;
-use crate::export::paragraphs::ParagraphRules;
 use crate::export::renamed::NewNames;
 use crate::export::rows::ExportFormat;
 use crate::export::shards::ShardRule;
+use crate::export::texts::{ParagraphRules, PassageRules};
 use crate::export::thresholds::ThresholdRule;
 use crate::records::{Level, Week};
 

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::WarcDigest;
 use crate::config::{Canonical, DocumentFacts, DocumentOrder};
-use crate::export::gone::Gone;
+use crate::export::texts::Gone;
 use crate::export::verdicts::Verdict;
 use crate::operators::scan::docs_with_urls;
 use crate::records::{DocId, Week};

@@ -25,9 +25,9 @@ use super::format::RowFormat;
 use super::types::{arrow_field, cast_to, schema_in, without_dictionaries};
 use super::writer::RowWriter;
 use crate::config::{Reading, TextColumns};
-use crate::export::exported::{AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated};
-use crate::export::gone::without_in_columns;
+use crate::export::dataset::{AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated};
 use crate::export::place::Output;
+use crate::export::texts::without_in_columns;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Input, Item, SIGNATURE, open, stored_file};
 

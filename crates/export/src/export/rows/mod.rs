@@ -26,7 +26,7 @@ pub(super) use self::format::{RowFormat, can_be_cut};
 pub(super) use self::input_lines::{BYTE_ORDER_MARK, line_number};
 pub use self::names::column_names;
 pub(super) use self::parquet_copy::{ParquetCopy, PieceOfGroup};
-use super::exported::AddedField;
+use super::dataset::AddedField;
 use super::renamed::NewNames;
 
 /// What becomes of the fields of rows.

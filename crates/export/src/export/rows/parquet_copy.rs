@@ -30,10 +30,10 @@ use super::RowFields;
 use super::parquet_types::named;
 use super::types::arrow_field;
 use crate::config::{Reading, TextColumns};
-use crate::export::exported::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated};
-use crate::export::gone::without_in_columns;
+use crate::export::dataset::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated};
 use crate::export::place::Output;
 use crate::export::renamed::NewNames;
+use crate::export::texts::without_in_columns;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Input, stored_file};
 

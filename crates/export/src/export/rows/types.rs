@@ -16,7 +16,7 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 
 use super::format::RowFormat;
-use crate::export::exported::AddedField;
+use crate::export::dataset::AddedField;
 
 /// A further field as one of Arrow.
 pub(crate) fn arrow_field(field: AddedField) -> Field {

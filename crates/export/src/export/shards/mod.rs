@@ -28,14 +28,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 pub use self::rule::ShardRule;
 
 use self::stored_columns::SameColumns;
-use super::card::CARD;
-use super::each_file::{each_file, has_documents, locked};
-use super::exported::Exported;
-use super::file::Writing;
+use super::dataset::{CARD, Exported, Writing, WrittenDataset, each_file, has_documents, locked, write_card};
 use super::place::{ExportFolder, Output, Written, WrittenFile};
 use super::rows::{ExportFormat, RowFormat};
 use super::verdicts::{Verdict, Verdicts};
-use super::written_dataset::{WrittenDataset, write_card};
 use crate::readers::{Input, stored_file};
 
 /// The most shards: names have five digits, so that their order is that of the numbers.

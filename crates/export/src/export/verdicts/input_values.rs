@@ -13,10 +13,11 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::each_file::{each_file, locked};
-use super::exported::changed;
-use super::verdicts::{Deciding, SegmentPage, Verdict, Verdicts};
+use super::deciding::{Deciding, SegmentPage};
+use super::sequence::Verdicts;
+use super::verdict::Verdict;
 use crate::config::{Canonical, CanonicalOrder, Policy, Reading};
+use crate::export::dataset::{changed, each_file, locked};
 use crate::readers::{Input, Item, open};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::tables::{ValueRow, Writer};

@@ -2,7 +2,7 @@
 //!
 //! Only columns of the records themselves have other names, not those within objects. All are
 //! renamed at once, so two can change their names with each other. Lines of JSON are copied, except
-//! for the names; `csv_names` does the same for CSV.
+//! for the names; `csv` does the same for CSV.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -98,7 +98,7 @@ impl NewNames {
     ///
     /// # Errors
     /// As [`check`](NewNames::check).
-    pub(super) fn schema(&self, schema: &SchemaRef, input: &Input) -> Result<SchemaRef> {
+    pub(in crate::export) fn schema(&self, schema: &SchemaRef, input: &Input) -> Result<SchemaRef> {
         if self.is_empty() {
             return Ok(schema.clone());
         }
@@ -107,7 +107,7 @@ impl NewNames {
     }
 
     /// The same, of columns that were checked.
-    pub(super) fn arrow_schema(&self, schema: &Schema) -> Schema {
+    pub(in crate::export) fn arrow_schema(&self, schema: &Schema) -> Schema {
         let renamed = |field: &Arc<Field>| match self.get(field.name()) {
             Some(new) => Arc::new(field.as_ref().clone().with_name(new)),
             None => field.clone(),
@@ -121,7 +121,7 @@ impl NewNames {
     ///
     /// # Errors
     /// As [`check`](NewNames::check).
-    pub(super) fn line(&self, line: &[u8], place: &dyn Fn() -> String, out: &mut Vec<u8>) -> Result<()> {
+    pub(in crate::export) fn line(&self, line: &[u8], place: &dyn Fn() -> String, out: &mut Vec<u8>) -> Result<()> {
         let places = field_names(line);
         let name = |place: &Range<usize>| serde_json::from_slice::<Cow<'_, str>>(&line[place.clone()]).ok();
         let names: Vec<Option<Cow<'_, str>>> = places.iter().map(name).collect();

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::card::CARD;
 use super::exported::Exported;
 use super::file::Writing;
-use super::place::{ExportFolder, Output, WrittenFile};
+use crate::export::place::{ExportFolder, Output, WrittenFile};
 
 /// What an export has written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +26,7 @@ pub struct WrittenDataset {
 ///
 /// # Errors
 /// If it cannot be written.
-pub(super) fn write_card(
+pub(in crate::export) fn write_card(
     writing: &Writing<'_>,
     folder: &mut ExportFolder,
     paths: &BTreeSet<&str>,

@@ -6,16 +6,16 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::archives::{IndexFiles, WrittenWacz, wacz_of};
 use super::card::CARD;
 use super::each_file::{each_file, has_documents, locked};
 use super::exported::Exported;
 use super::file::Writing;
-use super::place::{ExportFolder, Output, WrittenFile, output_paths, whole_wacz};
-use super::rows::ExportFormat;
-use super::shards::write_shards;
-use super::verdicts::{Verdict, Verdicts};
 use super::written_dataset::{WrittenDataset, write_card};
+use crate::export::archives::{IndexFiles, WrittenWacz, wacz_of};
+use crate::export::place::{ExportFolder, Output, WrittenFile, output_paths, whole_wacz};
+use crate::export::rows::ExportFormat;
+use crate::export::shards::write_shards;
+use crate::export::verdicts::{Verdict, Verdicts};
 use crate::readers::{Format, Input, Location, list};
 
 /// Writes the file of each input that has documents. `done` is called after each file, with the

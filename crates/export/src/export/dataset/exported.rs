@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use serde::{Deserialize, Serialize};
 
-use super::gone::Gone;
-use super::verdicts::Verdict;
+use crate::export::texts::Gone;
+use crate::export::verdicts::Verdict;
 use crate::readers::{Input, Item, Skip, Skipped};
 
 /// A field that records get.
@@ -34,7 +34,7 @@ pub enum AddedField {
 
 /// The value of such a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum AddedValue {
+pub(in crate::export) enum AddedValue {
     Long(i64),
     Boolean(bool),
     Double(Option<f64>),
@@ -62,7 +62,7 @@ impl AddedField {
         }
     }
 
-    pub(super) fn value(self, verdict: &Verdict) -> AddedValue {
+    pub(in crate::export) fn value(self, verdict: &Verdict) -> AddedValue {
         match self {
             AddedField::Cluster => AddedValue::Long(verdict.cluster),
             AddedField::Size => AddedValue::Long(verdict.size as i64),
@@ -105,7 +105,7 @@ pub enum What {
 
 impl What {
     /// Whether a record is written.
-    pub(super) fn wants(self, verdict: &Verdict) -> bool {
+    pub(in crate::export) fn wants(self, verdict: &Verdict) -> bool {
         match self {
             What::Kept => verdict.stays,
             What::Removed => !verdict.stays,
@@ -164,7 +164,7 @@ fn is_none(count: &u64) -> bool {
 
 impl Exported {
     /// Counts a document.
-    pub(super) fn add(&mut self, verdict: &Verdict, what: What) {
+    pub(in crate::export) fn add(&mut self, verdict: &Verdict, what: What) {
         self.documents += 1;
         self.written += u64::from(what.wants(verdict));
         self.matched += u64::from(verdict.matched.is_some());
@@ -172,7 +172,7 @@ impl Exported {
 
     /// Counts what goes from the text of a document that stays, and the document itself if nothing
     /// is left.
-    pub(super) fn add_gone(&mut self, verdict: &Verdict, before: &str, after: Option<&str>) {
+    pub(in crate::export) fn add_gone(&mut self, verdict: &Verdict, before: &str, after: Option<&str>) {
         let bytes = before.len().saturating_sub(after.map_or(0, str::len)) as u64;
         match &verdict.gone {
             Gone::Nothing => {}
@@ -232,7 +232,7 @@ pub struct LeftOutRecords {
 
 impl LeftOutRecords {
     /// Counts an item that is no document of the week.
-    pub(super) fn add(&mut self, item: &Item) {
+    pub(in crate::export) fn add(&mut self, item: &Item) {
         *match item {
             Item::Page(_) => &mut self.not_of_week,
             Item::Failed(_) => &mut self.failed,
@@ -269,7 +269,7 @@ impl LeftOutRecords {
 }
 
 /// The error of an input that is not what the week was made from.
-pub(super) fn changed(input: &Input, offset: u64) -> anyhow::Error {
+pub(in crate::export) fn changed(input: &Input, offset: u64) -> anyhow::Error {
     anyhow::anyhow!(
         "{} has changed since the week was made: it does not have the record of the week at {offset}. Restore the file, or make the week again",
         input.name
@@ -277,7 +277,7 @@ pub(super) fn changed(input: &Input, offset: u64) -> anyhow::Error {
 }
 
 /// The error of an input that was annotated.
-pub(super) fn annotated_before(input: &Input, field: AddedField) -> anyhow::Error {
+pub(in crate::export) fn annotated_before(input: &Input, field: AddedField) -> anyhow::Error {
     let names = AddedField::ANNOTATED.map(AddedField::name);
     let names = if names.contains(&field.name()) { names.join(", ") } else { field.name().to_owned() };
     anyhow::anyhow!(
@@ -291,7 +291,7 @@ pub(super) fn annotated_before(input: &Input, field: AddedField) -> anyhow::Erro
 ///
 /// # Errors
 /// If they have one.
-pub(super) fn check_unannotated<'a>(
+pub(in crate::export) fn check_unannotated<'a>(
     mut names: impl Iterator<Item = &'a str>,
     fields: &[AddedField],
     input: &Input,
@@ -306,7 +306,7 @@ pub(super) fn check_unannotated<'a>(
 ///
 /// # Errors
 /// If one is; the message names it.
-pub(super) fn check_plain(metadata: &ParquetMetaData, input: &Input) -> Result<()> {
+pub(in crate::export) fn check_plain(metadata: &ParquetMetaData, input: &Input) -> Result<()> {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
     match columns.into_iter().find(|column| column.crypto_metadata().is_some()) {
         Some(column) => bail!(

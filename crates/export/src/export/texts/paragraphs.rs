@@ -24,7 +24,7 @@ pub(super) fn paragraphs(text: &str) -> impl Iterator<Item = (u32, &str)> {
 }
 
 /// The text of a document; `None` if it is HTML, or not UTF-8.
-pub(super) fn text_of(body: &Body) -> Option<&str> {
+pub(in crate::export) fn text_of(body: &Body) -> Option<&str> {
     match body {
         Body::Text(text) => Some(text),
         Body::Plain(bytes) => std::str::from_utf8(bytes).ok(),

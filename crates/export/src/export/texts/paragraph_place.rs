@@ -6,16 +6,16 @@ use crate::structures::Sortable;
 
 /// Where a paragraph is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct ParagraphPlace {
-    pub(super) file: u32,
-    pub(super) offset: u64,
+pub(in crate::export) struct ParagraphPlace {
+    pub(in crate::export) file: u32,
+    pub(in crate::export) offset: u64,
     /// The number of the line in the text, from 0.
-    pub(super) line: u32,
+    pub(in crate::export) line: u32,
 }
 
 impl ParagraphPlace {
     /// The document that it is in.
-    pub(super) fn document(self) -> (u32, u64) {
+    pub(in crate::export) fn document(self) -> (u32, u64) {
         (self.file, self.offset)
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 ///
 /// # Errors
 /// If the file cannot be written.
-pub(super) fn write_cluster(file: &mut impl Write, root_and_size: [i64; 2]) -> io::Result<()> {
+pub(in crate::export) fn write_cluster(file: &mut impl Write, root_and_size: [i64; 2]) -> io::Result<()> {
     root_and_size.iter().try_for_each(|number| file.write_all(&number.to_le_bytes()))
 }
 

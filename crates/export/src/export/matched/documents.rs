@@ -15,8 +15,8 @@ use anyhow::{Result, ensure};
 use arrow_array::{Array as _, Float64Array, Int64Array};
 use serde::{Deserialize, Serialize};
 
-use super::matched_items::{Matched, MatchedPlace, MatchedRecords};
-use super::verdicts::{Deciding, Verdicts};
+use super::items::{Matched, MatchedPlace, MatchedRecords};
+use crate::export::verdicts::{Deciding, Verdicts};
 use crate::records::{DocId, Week};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 use crate::studies::passages::ComparedBatch;

@@ -39,7 +39,7 @@ pub struct OverlapRule {
     /// The words of an n-gram.
     pub words: u32,
     /// It goes if more than this share of its n-grams stand before.
-    #[serde(with = "super::exact")]
+    #[serde(with = "crate::export::exact")]
     pub share: Share,
 }
 

@@ -10,8 +10,8 @@ use std::ops::Range;
 use anyhow::{Result, ensure};
 use csv_core::{ReadRecordResult, ReaderBuilder};
 
-use super::renamed::NewNames;
-use super::rows::BYTE_ORDER_MARK;
+use super::columns::NewNames;
+use crate::export::rows::BYTE_ORDER_MARK;
 use crate::readers::Input;
 
 /// A name of a column.
@@ -24,7 +24,7 @@ struct CsvName {
 }
 
 /// The names of the columns of a CSV file.
-pub(super) struct CsvNames<'a> {
+pub(in crate::export) struct CsvNames<'a> {
     /// What is before the records: the names, and line breaks around them.
     head: &'a [u8],
     delimiter: u8,
@@ -37,7 +37,7 @@ impl<'a> CsvNames<'a> {
     ///
     /// # Errors
     /// If the names are not those that readers find.
-    pub(super) fn of(head: &'a [u8], delimiter: u8, input: &Input) -> Result<CsvNames<'a>> {
+    pub(in crate::export) fn of(head: &'a [u8], delimiter: u8, input: &Input) -> Result<CsvNames<'a>> {
         let (names, of_reader) = (names(head, delimiter), names_of_reader(head, delimiter));
         let texts: Vec<&[u8]> = names.iter().map(|name| &name.text[..]).collect();
         ensure!(
@@ -51,7 +51,7 @@ impl<'a> CsvNames<'a> {
     }
 
     /// The texts of the names.
-    pub(super) fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
+    pub(in crate::export) fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.names.iter().map(|name| String::from_utf8_lossy(&name.text))
     }
 
@@ -59,7 +59,7 @@ impl<'a> CsvNames<'a> {
     ///
     /// # Errors
     /// If one of them is that of another column.
-    pub(super) fn renamed(&self, renamed: &NewNames, input: &Input) -> Result<Vec<u8>> {
+    pub(in crate::export) fn renamed(&self, renamed: &NewNames, input: &Input) -> Result<Vec<u8>> {
         let texts: Vec<Cow<'_, str>> = self.texts().collect();
         renamed.check(texts.iter().map(AsRef::as_ref), &input.name)?;
         let (mut out, mut at) = (Vec::with_capacity(self.head.len()), 0);
@@ -77,7 +77,7 @@ impl<'a> CsvNames<'a> {
 }
 
 /// A text as a field of CSV.
-pub(super) fn csv_text(text: &str, delimiter: u8) -> Cow<'_, str> {
+pub(in crate::export) fn csv_text(text: &str, delimiter: u8) -> Cow<'_, str> {
     let is_special = |byte: u8| matches!(byte, b'"' | b'\r' | b'\n') || byte == delimiter;
     match text.bytes().any(is_special) {
         true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),

@@ -39,11 +39,11 @@ pub struct PassageRules {
 
 /// A passage that goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct PassagePlace {
-    pub(super) file: u32,
-    pub(super) offset: u64,
+pub(in crate::export) struct PassagePlace {
+    pub(in crate::export) file: u32,
+    pub(in crate::export) offset: u64,
     /// Its first byte in the text of the record, and the byte after its last one.
-    pub(super) bytes: [u64; 2],
+    pub(in crate::export) bytes: [u64; 2],
 }
 
 impl Sortable for PassagePlace {
@@ -72,12 +72,12 @@ pub enum Gone {
 
 impl Gone {
     /// Whether nothing goes.
-    pub(super) fn is_nothing(&self) -> bool {
+    pub(in crate::export) fn is_nothing(&self) -> bool {
         *self == Gone::Nothing
     }
 
     /// Adds a paragraph, by the number of its line.
-    pub(super) fn add_paragraph(&mut self, line: u32) {
+    pub(in crate::export) fn add_paragraph(&mut self, line: u32) {
         match self {
             Gone::Paragraphs(lines) => lines.push(line),
             _ => *self = Gone::Paragraphs(vec![line]),
@@ -85,7 +85,7 @@ impl Gone {
     }
 
     /// Adds a passage, by its bytes.
-    pub(super) fn add_passage(&mut self, bytes: [u64; 2], cut: CutAt) {
+    pub(in crate::export) fn add_passage(&mut self, bytes: [u64; 2], cut: CutAt) {
         match self {
             Gone::Passages(passages, _) => passages.push(bytes),
             _ => *self = Gone::Passages(vec![bytes], cut),
@@ -93,7 +93,7 @@ impl Gone {
     }
 
     /// A text without what goes; `None` if no word, or no paragraph, is left.
-    pub(super) fn without(&self, text: &str) -> Option<String> {
+    pub(in crate::export) fn without(&self, text: &str) -> Option<String> {
         match self {
             Gone::Nothing => Some(text.to_owned()),
             Gone::Paragraphs(lines) => without_lines(text, lines),
@@ -111,7 +111,7 @@ impl Gone {
 
 /// The texts of the columns of a record, whose text was joined from them, without what
 /// goes from it. `None` for a column that has no text; one of which nothing is left is empty.
-pub(super) fn without_in_columns(gone: &Gone, texts: &[Option<&str>]) -> Vec<Option<String>> {
+pub(in crate::export) fn without_in_columns(gone: &Gone, texts: &[Option<&str>]) -> Vec<Option<String>> {
     let (mut left, mut first_byte, mut first_line) = (Vec::with_capacity(texts.len()), 0, 0);
     for text in texts {
         let of_column = text.unwrap_or_default();

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Result, bail};
 use nigh_text::contained::contained;
 
-use super::verdicts::{Verdict, Verdicts};
+use crate::export::verdicts::{Verdict, Verdicts};
 use crate::readers::Input;
 
 /// Calls `work` with each input that has documents, and the verdicts on these, in several threads.
@@ -14,7 +14,7 @@ use crate::readers::Input;
 ///
 /// # Errors
 /// If the verdicts cannot be read; or the first error of `work`.
-pub(super) fn each_file(
+pub(in crate::export) fn each_file(
     verb: &str,
     inputs: &[Input],
     mut verdicts: Verdicts,
@@ -59,11 +59,11 @@ pub(super) fn each_file(
 }
 
 /// Whether an input may have documents.
-pub(super) fn has_documents(input: &Input) -> bool {
+pub(in crate::export) fn has_documents(input: &Input) -> bool {
     input.format.has_documents()
 }
 
 /// The value of a mutex, also after a fault of a thread that had it.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(in crate::export) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,14 +17,13 @@ use nigh_text::features::WordReader;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::each_file::each_file;
-use super::exported::changed;
 use super::overlap::{OfText, OverlapRule, Overlaps, grams_of};
 use super::paragraph_place::ParagraphPlace;
 use super::paragraphs::{ParagraphRules, paragraphs, text_of};
-use super::rows::can_be_cut;
-use super::verdicts::{Deciding, Verdict, Verdicts};
 use crate::config::{Method, Reading};
+use crate::export::dataset::{changed, each_file};
+use crate::export::rows::can_be_cut;
+use crate::export::verdicts::{Deciding, Verdict, Verdicts};
 use crate::readers::{Input, Item, open};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
@@ -139,7 +138,7 @@ impl ParagraphSearch<'_> {
         let read = {
             let sender = std::sync::Mutex::new(sender);
             move |number: usize, verdicts: &[Verdict]| {
-                let sender = super::each_file::locked(&sender).clone();
+                let sender = crate::export::dataset::locked(&sender).clone();
                 self.read(number, verdicts, &mut *of_file()?, &mut |found| sender.send(found).is_ok())
             }
         };

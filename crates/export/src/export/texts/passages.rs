@@ -16,8 +16,8 @@ use arrow_array::{Array as _, Int32Array, Int64Array};
 use serde::{Deserialize, Serialize};
 
 use super::gone::{PassagePlace, PassageRules, WhichPassages};
-use super::rows::can_be_cut;
-use super::verdicts::{Deciding, Verdicts};
+use crate::export::rows::can_be_cut;
+use crate::export::verdicts::{Deciding, Verdicts};
 use crate::readers::Input;
 use crate::records::{DocId, Week};
 use crate::structures::{ExternalSort, Sortable, Sorted};

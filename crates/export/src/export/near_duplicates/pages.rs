@@ -20,9 +20,9 @@ use anyhow::Result;
 use arrow_array::{Array as _, FixedSizeBinaryArray, Float32Array, Int64Array, StringArray, TimestampMicrosecondArray};
 use serde::{Deserialize, Serialize};
 
-use super::near_record::{NearDuplicate, warc_date};
-use super::revisits::arc_record_id;
-use super::verdicts::{Deciding, SegmentPage};
+use super::record::{NearDuplicate, warc_date};
+use crate::export::revisits::arc_record_id;
+use crate::export::verdicts::{Deciding, SegmentPage};
 use crate::features::equal_features;
 use crate::readers::{Dialect, Input};
 use crate::records::{FeatureBits, Level};

@@ -5,14 +5,14 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::card::Card;
-use super::copied::Spans;
 use super::exported::{AddedField, Exported, What};
-use super::place::{Output, Written};
-use super::renamed::NewNames;
-use super::rows::{ExportFormat, JsonColumns, RowFields, RowFormat, convert};
-use super::shards::ShardRule;
-use super::verdicts::Verdict;
 use crate::config::Reading;
+use crate::export::copied::Spans;
+use crate::export::place::{Output, Written};
+use crate::export::renamed::NewNames;
+use crate::export::rows::{ExportFormat, JsonColumns, RowFields, RowFormat, convert};
+use crate::export::shards::ShardRule;
+use crate::export::verdicts::Verdict;
 use crate::readers::{Input, RecordKind};
 
 /// How inputs are written again.
@@ -44,7 +44,7 @@ pub struct Writing<'a> {
 
 impl Writing<'_> {
     /// Whether records are written that ARC does not have, so that it becomes WARC.
-    pub(super) fn makes_warc(&self) -> bool {
+    pub(in crate::export) fn makes_warc(&self) -> bool {
         self.revisits || self.near_duplicates
     }
 
@@ -54,7 +54,7 @@ impl Writing<'_> {
     /// # Errors
     /// If the input cannot be read or has changed, or has a format that is not written; or the file
     /// cannot be written.
-    pub(super) fn write(
+    pub(in crate::export) fn write(
         &self,
         input: &Input,
         verdicts: &[Verdict],
@@ -71,7 +71,7 @@ impl Writing<'_> {
         let fields = RowFields { added: fields, renamed: &self.renamed };
         let (exported, file) = match (input.format.records(), to) {
             (RecordKind::Failures | RecordKind::UnreadableArchive, _) => bail!("{} has no documents", input.name),
-            (RecordKind::Rows, format) => super::rows::columnar::export(
+            (RecordKind::Rows, format) => crate::export::rows::columnar::export(
                 input,
                 reading,
                 verdicts,
@@ -93,7 +93,7 @@ impl Writing<'_> {
                 Ok((exported, file))
             }
             (RecordKind::Captures(_) | RecordKind::WholeFile(_), Some(format)) => {
-                super::rows::page_rows::export(input, reading, verdicts, what, fields, format, file)
+                crate::export::rows::page_rows::export(input, reading, verdicts, what, fields, format, file)
             }
         }
         .with_context(failed)?;

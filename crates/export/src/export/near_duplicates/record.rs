@@ -4,21 +4,21 @@ use jiff::Timestamp;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use serde::{Deserialize, Serialize};
 
-use super::revisits::{base32, record_id};
+use crate::export::revisits::{base32, record_id};
 use crate::structures::Sortable;
 
 /// What is said of a near-duplicate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NearDuplicate {
     /// The place of its record.
-    pub(super) file: u32,
-    pub(super) offset: u64,
+    pub(in crate::export) file: u32,
+    pub(in crate::export) offset: u64,
     /// The URL of the page that it is a near-duplicate of, the id of its record and its date.
-    pub(super) url: Option<String>,
-    pub(super) id: Option<String>,
-    pub(super) date: Option<String>,
+    pub(in crate::export) url: Option<String>,
+    pub(in crate::export) id: Option<String>,
+    pub(in crate::export) date: Option<String>,
     /// How similar the two are, and whether that is exact.
-    pub(super) similarity: Option<(f32, bool)>,
+    pub(in crate::export) similarity: Option<(f32, bool)>,
 }
 
 impl Sortable for NearDuplicate {
@@ -35,16 +35,16 @@ impl Sortable for NearDuplicate {
 }
 
 /// The page of a record of which something is said.
-pub(super) struct Subject {
-    pub(super) url: Option<String>,
+pub(in crate::export) struct Subject {
+    pub(in crate::export) url: Option<String>,
     /// The id of its record, without angle brackets.
-    pub(super) id: Option<String>,
-    pub(super) date: Option<String>,
+    pub(in crate::export) id: Option<String>,
+    pub(in crate::export) date: Option<String>,
 }
 
 impl NearDuplicate {
     /// The `metadata` record that says it of a page. `source` is what its id is made from.
-    pub(super) fn record(&self, subject: &Subject, source: &[&[u8]]) -> Vec<u8> {
+    pub(in crate::export) fn record(&self, subject: &Subject, source: &[&[u8]]) -> Vec<u8> {
         let mut block = format!("software: nigh {}\r\n", env!("CARGO_PKG_VERSION"));
         let mut say = |name: &str, value: &str| block.push_str(&format!("{name}: {value}\r\n"));
         self.url.iter().for_each(|url| say("nearDuplicateOf", url));
@@ -69,7 +69,7 @@ impl NearDuplicate {
 }
 
 /// A time as WARC has it.
-pub(super) fn warc_date(microseconds: i64) -> Option<String> {
+pub(in crate::export) fn warc_date(microseconds: i64) -> Option<String> {
     Timestamp::from_microsecond(microseconds).ok().map(|time| time.to_string())
 }
 

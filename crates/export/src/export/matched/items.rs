@@ -27,12 +27,12 @@ pub struct Matched {
     pub best: i64,
     /// Its containment.
     pub containment: Option<f64>,
-    pub(super) similarity: Option<f64>,
+    pub(in crate::export) similarity: Option<f64>,
 }
 
 impl Matched {
     /// Adds an item; they ascend.
-    pub(super) fn add(&mut self, other: Matched) {
+    pub(in crate::export) fn add(&mut self, other: Matched) {
         let key = |of: &Matched| (of.containment.unwrap_or(-1.0), of.similarity.unwrap_or(-1.0));
         let items = self.items + other.items;
         if key(&other) > key(self) {
@@ -44,7 +44,7 @@ impl Matched {
 
 /// What a record matches.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct MatchedPlace {
+pub(in crate::export) struct MatchedPlace {
     /// The number of its input.
     pub file: u32,
     /// Its place there.

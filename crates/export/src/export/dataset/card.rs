@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::exported::{AddedField, Exported, What};
-use super::renamed::NewNames;
+use crate::export::renamed::NewNames;
 use crate::records::Level;
 use crate::summary::{SharePair, Summary};
 
 /// The name of the file.
-pub(super) const CARD: &str = "README.md";
+pub(in crate::export) const CARD: &str = "README.md";
 
 /// The files that are named, at most; of more there are patterns.
 const MOST_PATHS: usize = 100;
@@ -39,7 +39,7 @@ pub struct Card {
 
 impl Card {
     /// The text of the card for files at these paths with these counts.
-    pub(super) fn text(&self, paths: &BTreeSet<&str>, counts: &Exported) -> String {
+    pub(in crate::export) fn text(&self, paths: &BTreeSet<&str>, counts: &Exported) -> String {
         let Card { summary, level, keep, what, all_alone, fields, renamed, further } = self;
         let mut text = String::from("---\n");
         let endings: BTreeSet<&str> = paths.iter().filter_map(|path| ending(path)).collect();
