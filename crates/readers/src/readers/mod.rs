@@ -38,39 +38,28 @@
 //!
 //! In reading order: `item` (what a reader returns), `input` (a file or object, its format and
 //! location), `find` (from what a user names to inputs), `formats` (what nigh does with each
-//! format), `open` (an input to its reader), `piece` (a part of it); the readers of `warc`, `wacz`,
-//! `jsonl`, `parquet`, `csv`, `whole` (a file is one page) and `failed`; and what they share:
-//! `streams` (compressed files as streams of bytes and lines), `rows` (a row or line as a page),
-//! `value` (values that have an order), `fields` (dates and UTF-8), `json_lines` (lines as they
-//! are), `sniff` (what bytes are, whatever their label says), `url_list` (files with URLs instead
-//! of pages).
+//! format), `opened` (an input to its reader, or to its bytes), `pieces` (parts of it); the readers
+//! of `warc`, `wacz`, `rows` (JSON Lines, CSV, Parquet and Arrow), `whole` (a file is one page) and
+//! `failed`; and what they share: `streams` (compressed files as streams of bytes and lines),
+//! `fields` (dates and UTF-8), `sniff` (what bytes are, whatever their label says); `url_list`
+//! (files with URLs instead of pages).
 
-mod arrow;
-mod csv;
 mod failed;
 mod fields;
 mod find;
 mod formats;
 mod input;
 mod item;
-mod json_lines;
-mod jsonl;
-mod keys;
-mod open;
-mod parquet;
-mod piece;
-mod raw;
+mod opened;
+mod pieces;
 mod rows;
 mod sniff;
-mod source;
 mod streams;
 mod url_list;
-mod value;
 mod wacz;
 mod warc;
 mod whole;
 
-pub use self::arrow::SIGNATURE;
 pub use self::find::{FoundInputs, LeftOut, Pipes, Spool, is_passing, list, list_again, list_with_pipes, url_files};
 pub use self::formats::{LineKind, RecordKind};
 pub use self::input::{Format, Input, Location, Packing};
@@ -78,15 +67,12 @@ pub use self::item::{
     ArchiveEntry, Body, CountedIn, Failure, Item, Page, Profile, Reader, RecordNames, RedirectAnswer, Reject, Revisit,
     Skip, Skipped, StoredRecord, Unread,
 };
-pub use self::json_lines::JsonLines;
-pub use self::jsonl::Searched;
-pub use self::keys::KeysOfInput;
-pub use self::open::{check, columns, damage, keys, open, open_at};
-pub use self::piece::{InputPiece, open_piece, pieces};
-pub use self::raw::{RawBytes, decoded};
-pub use self::source::stored_file;
+pub use self::opened::{
+    JsonLines, KeysOfInput, RawBytes, check, columns, damage, decoded, keys, open, open_at, stored_file,
+};
+pub use self::pieces::{InputPiece, open_piece, pieces};
+pub use self::rows::{ColumnValue, LONGEST, SIGNATURE, Searched};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};
-pub use self::value::{ColumnValue, LONGEST};
 pub use self::wacz::wacz_entries;
 pub use self::warc::{Dialect, arc_record, dechunk, end_of_head, split_head};
 pub use self::whole::PageKind;

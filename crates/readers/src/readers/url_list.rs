@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fields;
 use super::input::{Location, cannot};
-use super::source::source;
+use super::opened::source;
 use crate::readers::streams::{LineReader, LineStep};
 
 /// The longest line in bytes: a line of a CDXJ index has some fields besides the URL.

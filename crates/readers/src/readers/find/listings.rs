@@ -66,7 +66,7 @@ fn is_below(item: &str, base: &str) -> bool {
 /// Reads the text of a listing, plain or compressed.
 fn text_of_listing(name: &str, bytes: u64, place: &Location) -> anyhow::Result<String> {
     let failed = || format!("cannot read the listing {name}");
-    let stored = Stored::new(crate::readers::source::source(name, bytes, place)?);
+    let stored = Stored::new(crate::readers::opened::source(name, bytes, place)?);
     let mut members = Members::new(stored, |bytes| !bytes.is_empty()).with_context(failed)?;
     let mut text = Vec::new();
     loop {

@@ -12,10 +12,11 @@ use anyhow::{Context as _, bail};
 use super::found::{COMPRESSED, FoundBy};
 use crate::readers::formats::{ALL, LineKind, RecordKind};
 use crate::readers::input::{Format, Location};
+use crate::readers::rows::jsonl;
+use crate::readers::sniff;
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::readers::url_list::begins_index;
 use crate::readers::whole::PageKind;
-use crate::readers::{jsonl, sniff};
 
 /// Stored bytes of a file that are read to recognise its format.
 const FIRST: u64 = 1 << 20;
@@ -34,7 +35,7 @@ pub fn format_of_name(name: &str) -> Option<Format> {
 
 /// Recognises the format of a file by its first bytes.
 pub fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Result<Format> {
-    let mut source = crate::readers::source::source(name, bytes.min(FIRST), place)?;
+    let mut source = crate::readers::opened::source(name, bytes.min(FIRST), place)?;
     let mut first = Vec::new();
     source.by_ref().take(FIRST).read_to_end(&mut first).with_context(|| crate::readers::input::cannot("read", name))?;
     if let Some(format) = ALL.into_iter().find(|format| format.reader().begins_stored(&first)) {

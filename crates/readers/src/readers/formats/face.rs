@@ -5,8 +5,8 @@ use std::fs::File;
 use super::records::RecordKind;
 use crate::readers::input::Input;
 use crate::readers::item::Reader;
-use crate::readers::jsonl::Searched;
-use crate::readers::keys::KeysOfInput;
+use crate::readers::opened::KeysOfInput;
+use crate::readers::rows::jsonl::Searched;
 use crate::readers::warc::Dialect;
 use crate::reading::Reading;
 

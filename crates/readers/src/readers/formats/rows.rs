@@ -7,14 +7,13 @@ use anyhow::Context as _;
 
 use super::face::{Cutting, FormatReader, InputColumns, ends_in, is_packed};
 use super::records::{LineKind, RecordKind};
-use crate::readers::arrow::{self, ArrowReader};
-use crate::readers::csv::CsvReader;
 use crate::readers::input::{Input, Location, cannot};
 use crate::readers::item::{Reader, RejectedFile};
-use crate::readers::jsonl::{self, JsonlReader, Searched};
-use crate::readers::keys::KeysOfInput;
-use crate::readers::source::{source, stored_file};
-use crate::readers::{parquet, sniff};
+use crate::readers::opened::{KeysOfInput, source, stored_file};
+use crate::readers::rows::arrow::{self, ArrowReader};
+use crate::readers::rows::jsonl::{self, JsonlReader, Searched};
+use crate::readers::rows::{CsvReader, parquet};
+use crate::readers::sniff;
 use crate::reading::Reading;
 
 /// One JSON object in each line.

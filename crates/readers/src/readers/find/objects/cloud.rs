@@ -220,7 +220,7 @@ mod tests {
 
     fn stored(input: &readers::Input) -> Vec<u8> {
         let mut bytes = Vec::new();
-        crate::readers::source::source(&input.name, input.bytes, &input.place)
+        crate::readers::opened::source(&input.name, input.bytes, &input.place)
             .unwrap()
             .read_to_end(&mut bytes)
             .unwrap();

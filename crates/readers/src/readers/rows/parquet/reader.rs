@@ -12,8 +12,8 @@ use super::column::Column;
 use super::file::{ChunkedFile, ColumnPages, TOO_LONG};
 use crate::readers::fields::{self, Date};
 use crate::readers::item::{Item, Nothing, Reader, Reject, RejectedFile};
-use crate::readers::piece::{InputPiece, cut};
-use crate::readers::rows::{PageFields, PageRow};
+use crate::readers::pieces::{InputPiece, cut};
+use crate::readers::rows::page_row::{PageFields, PageRow};
 use crate::reading::{Columns, Reading, TextColumns};
 use nigh_text::contained::contained;
 

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use super::fields::Date;
-use super::item::{ArchiveEntry, Body, Item, Page, Reject};
+use crate::readers::fields::Date;
+use crate::readers::item::{ArchiveEntry, Body, Item, Page, Reject};
 
 /// One `T` (a column, say) for each field of a page that the job names.
 pub struct PageFields<T> {
@@ -131,7 +131,7 @@ impl PageRow<'_> {
                 (Body::Html(bytes), self.html_is_text.then(|| "utf-8".to_owned()), cut)
             }
             (None, Some(text)) => {
-                let (text, cut) = super::fields::cut(text, limit);
+                let (text, cut) = crate::readers::fields::cut(text, limit);
                 (Body::Text(text), None, cut)
             }
             (None, None) => return reject(url, "no text"),

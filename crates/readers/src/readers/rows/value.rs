@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use super::fields;
+use crate::readers::fields;
 
 /// The bytes of a value that count, at most.
 pub const LONGEST: usize = 120;

@@ -15,7 +15,7 @@ use nigh_text::contained::contained;
 use super::column::ArrowColumn;
 use super::messages::{BODY, IpcMessage, NO_MEMORY};
 use super::schema::{ColumnPath, columns, is_text, type_of, with_bytes};
-use crate::readers::rows::PageFields;
+use crate::readers::rows::page_row::PageFields;
 use crate::reading::Columns;
 
 /// What the schema of a stream says, and its dictionaries.

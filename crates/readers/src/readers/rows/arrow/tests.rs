@@ -94,7 +94,8 @@ fn rows_are_those_of_parquet() {
         "id = \"scaled\"",
     ] {
         let reading = reading(columns);
-        let mut reader = crate::readers::parquet::open(parquet.try_clone().unwrap(), "test.parquet", &reading).unwrap();
+        let mut reader =
+            crate::readers::rows::parquet::open(parquet.try_clone().unwrap(), "test.parquet", &reading).unwrap();
         let wanted: Vec<Item> = std::iter::from_fn(|| reader.next().unwrap())
             .map(|item| match item {
                 Item::Reject(reject) => {

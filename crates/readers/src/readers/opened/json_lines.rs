@@ -5,9 +5,9 @@ use std::io;
 
 use anyhow::Context as _;
 
-use super::input::Input;
-use super::item::Unread;
-use super::streams::{LineReader, LineStep};
+use crate::readers::input::Input;
+use crate::readers::item::Unread;
+use crate::readers::streams::{LineReader, LineStep};
 
 /// The lines of an input, plain or compressed.
 pub struct JsonLines {

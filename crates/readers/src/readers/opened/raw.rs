@@ -5,9 +5,9 @@ use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::input::{Format, Input};
-use super::item::CountedIn;
-use super::streams::{MemberStep, Members, Stored};
+use crate::readers::input::{Format, Input};
+use crate::readers::item::CountedIn;
+use crate::readers::streams::{MemberStep, Members, Stored};
 
 /// Bytes that are read from a stored input at once.
 const CHUNK: usize = 256 << 10;

@@ -12,10 +12,10 @@ use std::io::Read;
 use anyhow::{Context as _, bail};
 use csv_core::{ReadRecordResult, ReaderBuilder};
 
-use super::fields::{self, Date};
-use super::item::{Item, Reader, Reject, Unread};
-use super::rows::{PageRow, RowId};
+use super::page_row::{PageRow, RowId};
 use super::value;
+use crate::readers::fields::{self, Date};
+use crate::readers::item::{Item, Reader, Reject, Unread};
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::reading::{Columns, Reading, TextColumns};
 

@@ -16,7 +16,7 @@ pub enum KeysOfInput {
 }
 
 impl KeysOfInput {
-    pub(super) fn of_rows(has_url: Option<bool>) -> KeysOfInput {
+    pub(in crate::readers) fn of_rows(has_url: Option<bool>) -> KeysOfInput {
         match has_url {
             Some(true) => KeysOfInput::RowsWithUrls,
             Some(false) => KeysOfInput::Rows,

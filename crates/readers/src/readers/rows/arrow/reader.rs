@@ -15,7 +15,7 @@ use super::stream::{ArrowStream, dictionary_of, rows_of};
 use crate::readers::fields::{self, Date};
 use crate::readers::find::STANDARD_INPUT;
 use crate::readers::item::{Item, Reader, Reject, Unread};
-use crate::readers::rows::{PageFields, PageRow};
+use crate::readers::rows::page_row::{PageFields, PageRow};
 use crate::reading::{Reading, TextColumns};
 
 /// Reads the pages of one file of record batches, plain or compressed as a whole.

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use anyhow::Context as _;
 
-use super::input::{Input, Location, cannot};
+use crate::readers::input::{Input, Location, cannot};
 
 /// Opens the first `bytes` stored bytes of an input: what is added to it later is not read. A local
 /// file that was listed as empty may be one whose size the system does not say; it is read whole.
@@ -19,8 +19,9 @@ pub(crate) fn source(name: &str, bytes: u64, place: &Location) -> anyhow::Result
             Ok(if bytes == 0 { Box::new(file) } else { Box::new(file.take(bytes)) })
         }
         Location::Entry { archive, start, packed, unpacked, checksum, packing } => {
-            let (source, _) = super::wacz::entry_source(archive, (*start, *packed), (*unpacked, *checksum), *packing)
-                .with_context(|| cannot("open", name))?;
+            let (source, _) =
+                crate::readers::wacz::entry_source(archive, (*start, *packed), (*unpacked, *checksum), *packing)
+                    .with_context(|| cannot("open", name))?;
             Ok(source)
         }
         Location::Object { store, key } => crate::readers::find::open(name, store, key, bytes),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use arrow_schema::{DataType, FieldRef, Schema};
 
-use crate::readers::rows::PageFields;
+use crate::readers::rows::page_row::PageFields;
 use crate::reading::Columns;
 
 /// The names that lead to a column: of a field, and of fields within structures.

@@ -13,8 +13,8 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::schema::ColumnPath;
 use crate::readers::fields::{self, Date};
-use crate::readers::rows::RowId;
-use crate::readers::value;
+use crate::readers::rows::page_row::RowId;
+use crate::readers::rows::value;
 
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;

@@ -5,14 +5,14 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 
 use anyhow::{Context as _, bail};
 
-use super::formats::{InputColumns, is_packed};
-use super::input::{Format, Input, Location, cannot};
-use super::item::{CountedIn, Item, Reader, RejectedFile, Unread};
-use super::jsonl::Searched;
 use super::keys::KeysOfInput;
-use super::sniff;
 use super::source::source;
-use super::streams::{MemberStep, Members, Stored};
+use crate::readers::formats::{InputColumns, is_packed};
+use crate::readers::input::{Format, Input, Location, cannot};
+use crate::readers::item::{CountedIn, Item, Reader, RejectedFile, Unread};
+use crate::readers::rows::jsonl::Searched;
+use crate::readers::sniff;
+use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::reading::Reading;
 
 /// The bytes that show whether a file is text.
@@ -48,7 +48,7 @@ const BEGINNING: usize = 1024;
 /// # Errors
 /// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is
 /// not a whole Parquet file is not an error: its reader returns one
-/// [`Item::Reject`](super::Item::Reject).
+/// [`Item::Reject`](crate::readers::Item::Reject).
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
     if has_lost_its_beginning(input).with_context(|| cannot("read", &input.name))? {
         let reason = format!("{}: the name says that the file is compressed, and its first bytes do not", input.format);
@@ -78,7 +78,7 @@ fn has_lost_its_beginning(input: &Input) -> anyhow::Result<bool> {
 }
 
 /// Opens one input at `offset`, to read the page there again; the offsets of items are those in the
-/// whole input. `offset` must be where a record begins ([`Page::offset`](super::Page::offset)):
+/// whole input. `offset` must be where a record begins ([`Page::offset`](crate::readers::Page::offset)):
 /// elsewhere, the items are arbitrary, or there are none. `None` if pages of the input cannot be
 /// read without those before them.
 ///
@@ -93,7 +93,7 @@ pub fn open_at(input: &Input, reading: &Reading, offset: u64) -> anyhow::Result<
 }
 
 /// A reader that began inside its input. Places of items are those in the whole input.
-pub(super) struct FromOffset {
+pub(in crate::readers) struct FromOffset {
     inner: Box<dyn Reader>,
     /// Where it began.
     offset: u64,
@@ -101,7 +101,7 @@ pub(super) struct FromOffset {
 
 impl FromOffset {
     /// `inner` begins at `offset`.
-    pub(super) fn new(inner: Box<dyn Reader>, offset: u64) -> FromOffset {
+    pub(in crate::readers) fn new(inner: Box<dyn Reader>, offset: u64) -> FromOffset {
         FromOffset { inner, offset }
     }
 }
@@ -153,11 +153,11 @@ pub fn check(input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
         }
     }
     drop(source);
-    if let Some(advice) = super::sniff::no_input(&first[..filled]) {
+    if let Some(advice) = crate::readers::sniff::no_input(&first[..filled]) {
         bail!("{} {advice}", input.name);
     }
     if input.format.lines().is_some()
-        && let Some(advice) = super::sniff::no_lines(&first[..filled])
+        && let Some(advice) = crate::readers::sniff::no_lines(&first[..filled])
     {
         bail!("{} {advice}", input.name);
     }
