@@ -1,16 +1,19 @@
 //! Plain and compressed files as streams of bytes and lines.
 //!
 //! In reading order: `stored` (the bytes as stored, with a window to go back in), `decoders` (how
-//! each kind of member begins and is decoded), `members` (gzip members, zstd frames, streams of
-//! bzip2 and xz, decoded, with their offsets), `lines` (lines of text), `packing` (how members are
-//! packed), `starts` (where a member begins inside a file).
+//! each kind of member begins and is decoded), `codec` (the decoder of a file), `members` (gzip
+//! members, zstd frames, streams of bzip2 and xz, decoded, with their offsets), `lines` (lines of
+//! text), `packing` (how members are packed), `starts` (where a member begins inside a file).
 
+mod codec;
 mod decoders;
 mod lines;
 mod members;
 mod packing;
 mod starts;
 mod stored;
+#[cfg(test)]
+mod tests;
 
 pub use self::lines::{LineReader, LineStep};
 pub use self::members::{MemberStep, Members};

@@ -21,5 +21,7 @@
 mod column;
 mod file;
 mod reader;
+#[cfg(test)]
+mod tests;
 
 pub use self::reader::{check, columns, damage, open, open_piece};
