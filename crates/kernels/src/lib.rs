@@ -1,7 +1,7 @@
 //! What `nigh` is built on: the inner loops, the records that its workers exchange, and data
 //! structures over them.
 //!
-//! It imports neither timely nor readers; only [`structures::external_sort`] writes files. The
+//! It imports neither timely nor readers; only [`structures::sorts`] writes files. The
 //! package is compiled with optimization in every profile, tests included: nearly all time of a run
 //! is spent in it.
 //!

@@ -1,6 +1,6 @@
 //! Verification: both ends of every edge have the same root.
 //!
-//! The union-find checks every edge of a star when it joins it (`structures::union_find`). This
+//! The union-find checks every edge of a star when it joins it (`structures::components`). This
 //! check is for the edges of the processes' union-finds: after label propagation and pointer
 //! doubling, both ends have the same root. It is always on, and costs one or two records for each
 //! edge.

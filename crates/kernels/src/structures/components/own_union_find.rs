@@ -2,7 +2,7 @@
 //!
 //! The parent of a node is a smaller node of the same component, so a root is the smallest node of
 //! its component, and the roots do not depend on the order of the joins. [`root`] halves the path.
-//! What the workers of a process join together is in [`UnionFind`](super::UnionFind).
+//! What the workers of a process join together is in [`UnionFind`](crate::structures::UnionFind).
 //!
 //! [`root`]: OwnUnionFind::root
 

@@ -3,8 +3,8 @@
 //! Most documents are alone, so most roots are the document itself, and most documents have no
 //! cluster id: only the others are stored.
 
-use super::{Ownership, RankBitmap};
 use crate::records::DocId;
+use crate::structures::{Ownership, RankBitmap};
 
 /// A document for some of the numbers `0..n`.
 ///

@@ -159,7 +159,7 @@ impl NumberWalk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::structures::ownership::Ownership;
+    use crate::structures::documents::ownership::Ownership;
 
     #[test]
     fn numbers_are_dense_and_in_order() {
