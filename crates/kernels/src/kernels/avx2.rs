@@ -6,9 +6,8 @@ use std::arch::x86_64::*;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::narrow::{self, Narrow};
-use super::{
-    FeatureRuns, Functions, JoinedWords, Kernels, MarkupBitmaps, ShingleConstants, joined, markup, scalar, spaceless,
-};
+use super::words::{joined, spaceless};
+use super::{FeatureRuns, Functions, JoinedWords, Kernels, MarkupBitmaps, ShingleConstants, markup, scalar};
 
 /// The table of the level; [`available`](super::available) lists it only if [`detected`] returns
 /// true.

@@ -14,10 +14,9 @@
 //! machine has its instructions**: tables are private, and [`available`] returns only those that
 //! were detected.
 //!
-//! In reading order: `gf2` (polynomials and the constants of kernels), `rabin` (the polynomials of
-//! a method), `default_polynomials`, `scalar` (the definition), `alphabet` (which characters make
-//! words), `spaceless` (which are words by themselves), `avx512`, then `narrow` with its
-//! instruction sets `avx2` and `pmull`, `markup`, `joined`, `places` (the bit set), `hash` (XXH3),
+//! In reading order: `polynomials` (over GF(2), and the constants of kernels), `scalar` (the
+//! definition), `words` (which characters make words, and words joined), `avx512`, then `narrow`
+//! with its instruction sets `avx2` and `pmull`, `markup`, `places` (the bit set), `hash` (XXH3),
 //! `inflate`, `memory`, `width` (sorts); `twin` tests every level against scalar.
 //!
 //! ```
@@ -31,16 +30,12 @@
 
 #![allow(unsafe_code)]
 
-mod alphabet;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-mod default_polynomials;
-mod gf2;
 mod hash;
 mod inflate;
-mod joined;
 mod markup;
 pub mod memory;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
@@ -48,12 +43,12 @@ mod narrow;
 pub mod places;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod pmull;
-mod rabin;
+mod polynomials;
 mod scalar;
-mod spaceless;
 #[cfg(test)]
 mod twin;
 pub(crate) mod width;
+mod words;
 
 use std::sync::OnceLock;
 
@@ -62,13 +57,17 @@ use anyhow::{Result, bail};
 pub(crate) use hash::hash_128;
 pub use hash::mix;
 
-pub use gf2::{FeatureRuns, Functions, Polynomial, ShingleConstants, multiply, product, reduce};
+use self::polynomials::gf2;
+use self::words::joined;
+
+pub use self::polynomials::{
+    FeatureRuns, Functions, Polynomial, Polynomials, ShingleConstants, irreducible, multiply, polynomials, primitive,
+    product, reduce,
+};
+pub use self::words::{JoinedWords, character, is_spaceless};
 pub use inflate::{Inflated, Inflater};
-pub use joined::JoinedWords;
 pub use markup::MarkupBitmaps;
 pub use places::BitSet;
-pub use rabin::{Polynomials, irreducible, polynomials, primitive};
-pub use spaceless::{character, is_spaceless};
 
 /// The environment variable that names a level.
 const VARIABLE: &str = "NIGH_KERNELS";

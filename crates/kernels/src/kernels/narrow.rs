@@ -14,8 +14,8 @@
 //!   pre-image whose leading byte is the smallest so far can have the smallest image. These
 //!   candidates are evaluated in full; about one in 256 pre-images is a candidate by chance.
 
-use super::alphabet::ALPHABET;
-use super::gf2::POWERS;
+use super::polynomials::gf2::POWERS;
+use super::words::alphabet::ALPHABET;
 use super::{FeatureRuns, Functions, ShingleConstants};
 
 /// An instruction set with vectors of bytes and carry-less products. A value is the proof that this

@@ -1,7 +1,7 @@
 //! An approximate set of 64-bit words: a Bloom filter with one hash function. It has false
 //! positives and no false negatives.
 
-use super::gf2::LANES;
+use super::polynomials::gf2::LANES;
 
 /// An approximate set of words, one bit at the *place* (hash) of each.
 ///

@@ -2,8 +2,9 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::joined::{begins, is_blank};
-use super::{BitSet, FeatureRuns, Functions, JoinedWords, Kernels, ShingleConstants, markup, spaceless};
+use super::words::joined::{begins, is_blank};
+use super::words::spaceless;
+use super::{BitSet, FeatureRuns, Functions, JoinedWords, Kernels, ShingleConstants, markup};
 
 pub(super) static KERNELS: Kernels = Kernels {
     name: "scalar",

@@ -7,9 +7,9 @@
 
 use std::arch::x86_64::*;
 
-use super::super::spaceless::{CharacterRows, ROWS, spaceless_length};
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_bytes};
 use super::words::BITS;
+use crate::kernels::words::spaceless::{CharacterRows, ROWS, spaceless_length};
 
 /// The length of a block and of the bytes after it that its last character may have.
 const READ_AHEAD: usize = 67;
@@ -30,7 +30,7 @@ const INTERLEAVED: [[u8; 64]; 2] = {
 const EVEN: u64 = u64::MAX / 3;
 const ODD: u64 = !EVEN;
 
-/// See [`Kernels::put_blanks`](super::super::Kernels::put_blanks).
+/// See [`Kernels::put_blanks`](crate::kernels::Kernels::put_blanks).
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn put_blanks(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
     let mut scan = BlankScan { text, rows: &ROWS, after: 0, dark: 0 };

@@ -4,10 +4,10 @@
 use std::arch::x86_64::*;
 use std::hint::select_unpredictable;
 
-use super::super::Functions;
-use super::super::gf2::LANES;
 use super::leading::BLOCKS;
 use super::vectors::{all, image, images, load, store};
+use crate::kernels::Functions;
+use crate::kernels::polynomials::gf2::LANES;
 
 /// Eight functions, one in each lane, with the smallest image of each so far and its pre-image.
 pub(super) struct EightFunctions {

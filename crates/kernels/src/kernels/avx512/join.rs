@@ -7,11 +7,11 @@
 
 use std::arch::x86_64::*;
 
-use super::super::joined::{JoinedWords, without_ends};
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_bytes};
 use super::words::WordScan;
+use crate::kernels::words::joined::{JoinedWords, without_ends};
 
-/// See [`Kernels::join`](super::super::Kernels::join).
+/// See [`Kernels::join`](crate::kernels::Kernels::join).
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn join(text: &[u8], line_end: u8, bounds: &mut Vec<u32>, joined: &mut JoinedWords) {
     // A word has at least one byte, and one after it.

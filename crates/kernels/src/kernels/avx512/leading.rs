@@ -7,8 +7,8 @@
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use super::super::gf2::LANES;
 use super::vectors::{all, load, load_bytes};
+use crate::kernels::polynomials::gf2::LANES;
 
 /// The number of blocks of 64 pre-images in a chunk: their leading bytes and planes stay in the
 /// first-level cache.

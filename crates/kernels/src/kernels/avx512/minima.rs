@@ -21,11 +21,11 @@
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use super::super::Functions;
-use super::super::gf2::LANES;
 use super::candidates::{EightFunctions, FirstCandidates, PreimageBlock, RemainingCandidates};
 use super::leading::{BLOCKS, LEADING, Planes, SMALLEST, leading_bytes, product, smallest_of_eight, transposed};
 use super::vectors::{all, all_bytes, images, load, store};
+use crate::kernels::Functions;
+use crate::kernels::polynomials::gf2::LANES;
 
 /// The number of pre-images in a chunk.
 const CHUNK: usize = 64 * BLOCKS;

@@ -2,9 +2,9 @@
 
 use std::arch::x86_64::*;
 
-use super::super::places::{BitSet, FACTOR};
-use super::super::scalar;
 use super::vectors::{all, load};
+use crate::kernels::places::{BitSet, FACTOR};
+use crate::kernels::scalar;
 
 /// The number of words whose bits fill one output word.
 const WORDS: usize = 64;

@@ -15,11 +15,11 @@
 
 use std::arch::x86_64::*;
 
-use super::super::ShingleConstants;
-use super::super::gf2::{MAX_WIDTH, POWERS};
 use super::vectors::{all, image, images, load, load_word, multiply, product, store};
+use crate::kernels::ShingleConstants;
+use crate::kernels::polynomials::gf2::{MAX_WIDTH, POWERS};
 
-/// Pre-images: see [`Kernels::preimages`](super::super::Kernels::preimages).
+/// Pre-images: see [`Kernels::preimages`](crate::kernels::Kernels::preimages).
 #[target_feature(enable = "avx512bw,avx512dq,avx512vl,vpclmulqdq,bmi1,bmi2,lzcnt")]
 pub(super) fn preimages(shingles: &ShingleConstants, text: &[u8], bounds: &[u32], preimages: &mut Vec<u64>) {
     let (words, _) = bounds.as_chunks::<2>();

@@ -3,9 +3,9 @@
 
 use std::arch::x86_64::*;
 
-use super::super::FeatureRuns;
-use super::super::gf2::LANES;
 use super::vectors::{image, load, load_first};
+use crate::kernels::FeatureRuns;
+use crate::kernels::polynomials::gf2::LANES;
 
 /// Computes `v_0 t^(64 (n-1)) + ... + v_(n-1)` modulo P for each run: sums the unreduced products
 /// of features and weights, and reduces the sum once.

@@ -8,8 +8,8 @@
 
 use std::arch::x86_64::*;
 
-use super::super::alphabet::{ALPHABET, Alphabet};
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_positions};
+use crate::kernels::words::alphabet::{ALPHABET, Alphabet};
 
 /// The length of a block and of the bytes after it that its last character may have.
 const READ_AHEAD: usize = 67;
@@ -47,7 +47,7 @@ const LETTERS: [[u8; 64]; 2] = {
     letters
 };
 
-/// The bounds of words: see [`Kernels::words`](super::super::Kernels::words).
+/// The bounds of words: see [`Kernels::words`](crate::kernels::Kernels::words).
 #[target_feature(enable = "avx512vbmi,avx512vbmi2,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn words(text: &[u8], bounds: &mut Vec<u32>) {
     let mut scan = WordScan::new(text, bounds);

@@ -43,17 +43,17 @@ pub fn is_spaceless(c: u32) -> bool {
 /// For characters of three bytes, in rows of 64 that share their first two: laid out as in
 /// `alphabet`.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
-pub(super) struct CharacterRows {
+pub(in crate::kernels) struct CharacterRows {
     /// Whether all characters of a row are of scripts without blanks: bit `c / 64 % 8` of byte
     /// `c / 512`.
-    pub(super) all: [u8; 128],
+    pub(in crate::kernels) all: [u8; 128],
     /// Whether any is, likewise.
-    pub(super) any: [u8; 128],
+    pub(in crate::kernels) any: [u8; 128],
 }
 
 /// The rows, computed at first use.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
-pub(super) static ROWS: LazyLock<CharacterRows> = LazyLock::new(|| {
+pub(in crate::kernels) static ROWS: LazyLock<CharacterRows> = LazyLock::new(|| {
     let rows = |predicate: fn(RangeInclusive<u32>) -> bool| -> [u8; 128] {
         std::array::from_fn(|byte| {
             let first = |bit: usize| 64 * (8 * byte + bit) as u32;
@@ -65,7 +65,7 @@ pub(super) static ROWS: LazyLock<CharacterRows> = LazyLock::new(|| {
 
 /// A blank stands between two bytes that are both no white space, if a character of a script
 /// without blanks ends or begins there: the definition.
-pub(super) fn scalar(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
+pub(in crate::kernels) fn scalar(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
     let mut pieces: Vec<(bool, &[u8])> = Vec::new();
     for chunk in text.utf8_chunks() {
         let mut rest = chunk.valid();
@@ -89,10 +89,10 @@ pub(super) fn scalar(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
     blanks
 }
 
-/// See [`Kernels::put_blanks`](super::Kernels::put_blanks): run by run of such characters, for
+/// See [`Kernels::put_blanks`](crate::kernels::Kernels::put_blanks): run by run of such characters, for
 /// levels that cannot compress vectors of bytes.
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-pub(super) fn by_runs(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
+pub(in crate::kernels) fn by_runs(text: &[u8], spaced: &mut Vec<u8>) -> u64 {
     let mut next = next_spaceless(text, 0);
     if next.is_none() {
         return 0;
@@ -226,7 +226,7 @@ fn of_three_bytes(lead: u8, a: u8, b: u8) -> u32 {
 /// not.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 asks for one character"))]
 #[inline]
-pub(super) fn spaceless_length(bytes: &[u8]) -> usize {
+pub(in crate::kernels) fn spaceless_length(bytes: &[u8]) -> usize {
     character(bytes).filter(|(c, _)| is_spaceless(*c)).map_or(0, |(_, length)| length)
 }
 
@@ -259,8 +259,8 @@ pub fn character(bytes: &[u8]) -> Option<(u32, usize)> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::available;
     use super::*;
+    use crate::kernels::available;
 
     /// Compares all levels on a text.
     fn same_blanks(text: &[u8], description: &dyn Fn() -> String) {

@@ -14,19 +14,19 @@
 #[derive(Clone, Debug, Default)]
 pub struct JoinedWords {
     /// The words with one blank after each, and room for what a move or a vector writes beyond.
-    pub(super) bytes: Vec<u8>,
+    pub(in crate::kernels) bytes: Vec<u8>,
     /// The bytes that count, the last blank included.
-    pub(super) length: usize,
+    pub(in crate::kernels) length: usize,
     /// Likewise, those that count are the first.
-    pub(super) lines: Vec<u32>,
-    pub(super) line_count: usize,
-    pub(super) sentences: Vec<u32>,
-    pub(super) sentence_count: usize,
-    pub(super) characters: u64,
+    pub(in crate::kernels) lines: Vec<u32>,
+    pub(in crate::kernels) line_count: usize,
+    pub(in crate::kernels) sentences: Vec<u32>,
+    pub(in crate::kernels) sentence_count: usize,
+    pub(in crate::kernels) characters: u64,
 }
 
 /// What a level may write beyond the words: a vector of 64 bytes.
-pub(super) const BEYOND: usize = 64;
+pub(in crate::kernels) const BEYOND: usize = 64;
 /// The positions that a level may write beyond those that count.
 const SPARE: usize = 8;
 /// A word of up to this many bytes is copied with one move.
@@ -60,7 +60,7 @@ impl JoinedWords {
     }
 
     /// Empties it, and makes room for a text of `length` bytes and `words` words.
-    pub(super) fn begin(&mut self, length: usize, words: usize) {
+    pub(in crate::kernels) fn begin(&mut self, length: usize, words: usize) {
         let room = length + 1 + BEYOND;
         if self.bytes.len() < room {
             self.bytes.resize(room, 0);
@@ -77,14 +77,14 @@ impl JoinedWords {
 /// The words of a text, joined, for levels that cannot compress vectors of bytes: word by word,
 /// with few branches.
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-pub(super) fn by_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut JoinedWords) {
+pub(in crate::kernels) fn by_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut JoinedWords) {
     let (words, _) = bounds.as_chunks::<2>();
     joined.begin(text.len(), words.len());
     fill(text, words, line_end, joined);
 }
 
 /// As [`by_words`], of words that need not have a byte between them.
-pub(super) fn of_given_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut JoinedWords) {
+pub(in crate::kernels) fn of_given_words(text: &[u8], bounds: &[u32], line_end: u8, joined: &mut JoinedWords) {
     let (words, _) = bounds.as_chunks::<2>();
     joined.begin(text.len() + words.len(), words.len());
     fill(text, words, line_end, joined);
@@ -158,17 +158,17 @@ fn characters(text: &[u8]) -> u64 {
 }
 
 /// The number of characters without the blanks at the ends, given that with them.
-pub(super) fn without_ends(characters: u64, first: u8, last: u8) -> u64 {
+pub(in crate::kernels) fn without_ends(characters: u64, first: u8, last: u8) -> u64 {
     // A text of blanks alone is one blank.
     characters.saturating_sub(u64::from(is_blank(first)) + u64::from(is_blank(last)))
 }
 
 /// Whether a byte is white space or a control character.
-pub(super) fn is_blank(byte: u8) -> bool {
+pub(in crate::kernels) fn is_blank(byte: u8) -> bool {
     byte <= b' '
 }
 
 /// Whether a byte begins a character.
-pub(super) fn begins(byte: u8) -> bool {
+pub(in crate::kernels) fn begins(byte: u8) -> bool {
     byte & 0xC0 != 0x80
 }

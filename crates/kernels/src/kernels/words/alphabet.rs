@@ -4,23 +4,23 @@
 use std::sync::LazyLock;
 
 /// The alphanumeric characters.
-pub(super) struct Alphabet {
+pub(in crate::kernels) struct Alphabet {
     /// Whether the character `c` below 2^16 is alphanumeric: bit `c % 64` of word `c / 64`.
     plane: Box<[u64; 1024]>,
     /// The same as bytes, for characters of one and two bytes: bit `c % 8` of byte `c / 8`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
-    pub(super) two: [u8; 256],
+    pub(in crate::kernels) two: [u8; 256],
     /// Whether all of the 64 characters that share the first two of their three bytes are
     /// alphanumeric: bit `c / 64 % 8` of byte `c / 512`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
-    pub(super) all: [u8; 128],
+    pub(in crate::kernels) all: [u8; 128],
     /// Whether any of these 64 characters is alphanumeric, likewise.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 looks up a table of this size"))]
-    pub(super) any: [u8; 128],
+    pub(in crate::kernels) any: [u8; 128],
 }
 
 /// The bitmaps, computed from the standard library at first use.
-pub(super) static ALPHABET: LazyLock<Alphabet> = LazyLock::new(|| {
+pub(in crate::kernels) static ALPHABET: LazyLock<Alphabet> = LazyLock::new(|| {
     let alphanumeric = |c: usize| char::from_u32(c as u32).is_some_and(char::is_alphanumeric);
     let plane: Box<[u64; 1024]> = Box::new(std::array::from_fn(|row| {
         (0..64).fold(0, |word, bit| word | u64::from(alphanumeric(64 * row + bit)) << bit)
@@ -44,7 +44,7 @@ impl Alphabet {
     /// The length of the alphanumeric character of two to four bytes with which `bytes` begin. 0 if
     /// they begin with any other character, or with bytes that are not UTF-8.
     #[inline]
-    pub(super) fn leads(&self, bytes: [u8; 4]) -> usize {
+    pub(in crate::kernels) fn leads(&self, bytes: [u8; 4]) -> usize {
         let [lead, rest @ ..] = bytes.map(u32::from);
         let follows = |byte: u32| byte & 0xC0 == 0x80;
         let in_plane = |c: u32| self.plane[c as usize / 64] >> (c % 64) & 1 == 1;

@@ -11,7 +11,7 @@
 //! primitive.
 
 use super::default_polynomials;
-use super::hash::mix;
+use crate::kernels::hash::mix;
 
 /// The prime factors of 2^64 - 1, the order of the multiplicative group of GF(2^64).
 const ORDER_FACTORS: [u64; 7] = [3, 5, 17, 257, 641, 65_537, 6_700_417];

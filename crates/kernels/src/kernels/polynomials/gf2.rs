@@ -43,9 +43,9 @@ pub fn product(p: u64, a: u64, b: u64) -> u64 {
 #[derive(Clone)]
 pub struct Polynomial {
     /// The low coefficients of P.
-    pub(super) p: u64,
+    pub(in crate::kernels) p: u64,
     /// The low coefficients of `floor(t^128 / P)`.
-    pub(super) mu: u64,
+    pub(in crate::kernels) mu: u64,
     /// `table[j][b]` = `b * t^(8j) * t^64` modulo P.
     table: Box<[[u64; 256]; 8]>,
 }
@@ -112,18 +112,18 @@ impl Polynomial {
 
 /// The constants for pre-images of shingles of one width.
 pub struct ShingleConstants {
-    pub(super) polynomial: Polynomial,
+    pub(in crate::kernels) polynomial: Polynomial,
     /// Words of a shingle.
-    pub(super) width: usize,
+    pub(in crate::kernels) width: usize,
     /// `powers[l]` = `t^(8l)` modulo P: the factor of a fingerprint when `l` bytes are appended.
-    pub(super) powers: Box<[u64; POWERS]>,
+    pub(in crate::kernels) powers: Box<[u64; POWERS]>,
 }
 
 /// The maximum number of words of a shingle.
 pub const MAX_WIDTH: usize = 64;
 
 /// The number of powers in the table; for more bytes they are multiplied.
-pub(super) const POWERS: usize = 1024;
+pub(in crate::kernels) const POWERS: usize = 1024;
 
 impl ShingleConstants {
     /// Computes the constants for shingles of `width` words (1 to 64) and the polynomial
@@ -140,23 +140,23 @@ impl ShingleConstants {
 
 /// The constants of the min-wise functions, in the forms that the kernels read.
 pub struct Functions {
-    pub(super) polynomials: Vec<Polynomial>,
+    pub(in crate::kernels) polynomials: Vec<Polynomial>,
     /// `p` of each polynomial. `p`, `mu` and `leading` are padded with zeros to a multiple of
     /// [`LANES`].
-    pub(super) p: Vec<u64>,
+    pub(in crate::kernels) p: Vec<u64>,
     /// `mu` of each polynomial.
-    pub(super) mu: Vec<u64>,
+    pub(in crate::kernels) mu: Vec<u64>,
     /// `leading[i][j]`: the 8 by 8 bit matrix that maps byte `j` of a pre-image to its part of the
     /// leading byte of image `i`. Row `7 - b` is for output bit `b`; its bit `k` is the factor of
     /// input bit `k`.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 multiplies by matrices"))]
-    pub(super) leading: Vec<[u64; 8]>,
+    pub(in crate::kernels) leading: Vec<[u64; 8]>,
     /// `nibbles[i][j][v]`: the leading byte of the image `i` of `v << 4j`.
-    pub(super) nibbles: Vec<[[u8; 16]; 16]>,
+    pub(in crate::kernels) nibbles: Vec<[[u8; 16]; 16]>,
 }
 
 /// The maximum number of functions that a kernel works on at once.
-pub(super) const LANES: usize = 8;
+pub(in crate::kernels) const LANES: usize = 8;
 
 impl Functions {
     /// Computes the constants of the functions with the polynomials `t^64 + p`.
@@ -190,7 +190,7 @@ impl Functions {
 
     /// The lanes of a group of [`LANES`] that are functions, as bits; the last group may be padded.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn lanes(&self, group: usize) -> u8 {
+    pub(in crate::kernels) fn lanes(&self, group: usize) -> u8 {
         u8::MAX >> ((group + 1) * LANES).saturating_sub(self.count())
     }
 
@@ -203,12 +203,12 @@ impl Functions {
 /// The constants for fingerprints of runs of features (supershingles), each feature as eight bytes,
 /// most significant first.
 pub struct FeatureRuns {
-    pub(super) polynomial: Polynomial,
+    pub(in crate::kernels) polynomial: Polynomial,
     /// The number of features of a run.
-    pub(super) length: usize,
+    pub(in crate::kernels) length: usize,
     /// `weights[j]` = `t^(64 (length - 1 - j))` modulo P, the factor of the `j`-th feature of a
     /// run; padded with zeros to a multiple of [`LANES`].
-    pub(super) weights: Vec<u64>,
+    pub(in crate::kernels) weights: Vec<u64>,
 }
 
 impl FeatureRuns {
