@@ -44,8 +44,8 @@ RULES = """rules and where they are written:
   docs/method.md                 scripts, styles and comments are markup; nothing else is left out: text in a frameset and a template counts
   docs/method.md                 iframe, noembed, noframes and noscript are read as markup; in html5 the first three are raw text
   docs/tables.md, elements.rs    a tag of a block ends a line; of names from three letters on, three count
-  crates/text/src/text/html.rs   `</>` is a space, NUL ends a word
-  crates/text/src/text/foreign.rs   what it does not know of html5's tree are known limits"""
+  crates/text/src/text/html/scanner.rs   `</>` is a space, NUL ends a word
+  crates/text/src/text/html/foreign.rs   what it does not know of html5's tree are known limits"""
 DROPPED = {"script", "style"}
 FOREIGN = {"svg", "math"}
 # Elements of these that have HTML in them.

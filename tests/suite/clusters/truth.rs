@@ -314,7 +314,7 @@ fn chained(week: &Path, pairs: &[UrlPair]) -> f64 {
 fn the_words_of_the_shipped_crawl_are_those_of_the_reference() {
     let (_, mut others) = words_agree(&pages(&data("week-2024-01-08")), &data("truth/docs-2024-01-08.tsv.gz"));
     others.sort();
-    // A comment within an attribute's value: see text/html.rs.
+    // A comment within an attribute's value: see text/html.
     assert_eq!(others, ["http://www.boost.example/common/heading.html"]);
 }
 

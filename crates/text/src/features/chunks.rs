@@ -282,7 +282,7 @@ pub(crate) mod tests {
     use crate::features::Fingerprinter;
     use crate::method::{Method, Spaceless, TextForm};
     use crate::text::html::LINE_END;
-    use crate::text::twin::by_html5gum;
+    use crate::text::html::twin::by_html5gum;
     use crate::text::{canonical, decode, words};
 
     fn chunks(text: &[u8], line_end: u8) -> Option<PageChunks> {

@@ -2,8 +2,8 @@
 //! prescan (section 13.2.3.2), for `<meta charset>`, `<meta http-equiv=content-type content>` and
 //! the XML declaration.
 
-use super::attributes::{Attributes, ends_name, is_blank};
-use super::sections;
+use super::html::attributes::{Attributes, ends_name, is_blank};
+use super::html::sections;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use memchr::{memchr, memmem};
 

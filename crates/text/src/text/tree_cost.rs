@@ -12,8 +12,8 @@
 
 use memchr::{memchr, memchr2};
 
-use super::attributes::{Attributes, TagEnd, ends_name};
-use super::{foreign, sections};
+use super::html::attributes::{Attributes, TagEnd, ends_name};
+use super::html::{foreign, sections};
 
 /// The most elements that are open at once, or are opened again in the next block.
 const MOST_OPEN: usize = 128;

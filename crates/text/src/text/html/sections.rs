@@ -11,7 +11,7 @@ use memchr::{memchr, memchr_iter, memchr2, memmem};
 
 /// The position after a comment whose `<!--` ends at `at`: after `-->` or `--!>`, or at once for
 /// `<!-->` and `<!--->`.
-pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
+pub(in crate::text) fn comment_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     memchr_iter(b'>', rest)
         .find(|&n| {
@@ -23,13 +23,13 @@ pub(super) fn comment_end(bytes: &[u8], at: usize) -> usize {
 
 /// The position after the next `>`, the end of doctypes and of everything that html5 calls a bogus
 /// comment.
-pub(super) fn bogus_comment_end(bytes: &[u8], at: usize) -> usize {
+pub(in crate::text) fn bogus_comment_end(bytes: &[u8], at: usize) -> usize {
     memchr(b'>', &bytes[at..]).map_or(bytes.len(), |n| at + n + 1)
 }
 
 /// The position of the end tag, in upper or lower case, that closes the raw text (or text without
 /// tags) of the element `name`.
-pub(super) fn raw_text_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
+pub(in crate::text) fn raw_text_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
     memchr_iter(b'<', &bytes[at..])
         .map(|n| at + n)
         .find(|&n| is_tag(&bytes[n + 1..], b"/", name))
@@ -39,7 +39,7 @@ pub(super) fn raw_text_end(bytes: &[u8], at: usize, name: &[u8]) -> usize {
 /// The position of the end tag of a script. Inside `<!--` ... `-->` a `<script>` makes the next
 /// `</script>` part of the script (the double-escaped state). Old pages use this: they hide scripts
 /// from old browsers in comments, and their scripts write scripts.
-pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
+pub(in crate::text) fn script_end(bytes: &[u8], mut at: usize) -> usize {
     #[derive(PartialEq)]
     enum State {
         Plain,
@@ -77,7 +77,7 @@ pub(super) fn script_end(bytes: &[u8], mut at: usize) -> usize {
 /// The position of the tag that ends the element `name`, a `style` or `script` in `svg` or `math`:
 /// its end tag, that of the `svg` or `math`, or a tag that ends these. What is in a comment or a
 /// CDATA section is not a tag.
-pub(super) fn foreign_end(bytes: &[u8], mut at: usize, name: &[u8]) -> usize {
+pub(in crate::text) fn foreign_end(bytes: &[u8], mut at: usize, name: &[u8]) -> usize {
     while let Some(n) = memchr(b'<', &bytes[at..]) {
         let start = at + n;
         let rest = &bytes[start + 1..];

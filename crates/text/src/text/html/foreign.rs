@@ -11,7 +11,7 @@ use super::elements;
 const DEPTH: usize = 64;
 
 /// The letters of the longest name of an element that ends `svg` and `math`: `blockquote`.
-pub(super) const LONGEST: usize = 10;
+pub(in crate::text) const LONGEST: usize = 10;
 
 /// The names of these.
 const HTML: [&str; 44] = [
@@ -93,25 +93,25 @@ enum Rules {
 
 /// The open elements that change the rules, the outermost first.
 #[derive(Debug, Default)]
-pub(super) struct Foreign {
+pub(in crate::text) struct Foreign {
     open: Vec<(&'static str, Rules)>,
 }
 
 impl Foreign {
     /// Whether none is open.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::text) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
     /// Whether the rules are those of `svg` or `math`.
-    pub(super) fn is_inside(&self) -> bool {
+    pub(in crate::text) fn is_inside(&self) -> bool {
         self.open.last().is_some_and(|(_, rules)| *rules != Rules::Html)
     }
 
     /// Reads a start tag that does not close itself. `has_html` says whether it is an
     /// `annotation-xml` whose attributes say that it has HTML.
-    pub(super) fn start(&mut self, name: &[u8], has_html: bool) {
+    pub(in crate::text) fn start(&mut self, name: &[u8], has_html: bool) {
         const ALL: [(&str, Rules); 2] = [("svg", Rules::Svg), ("math", Rules::Math)];
         const OF_SVG: [(&str, Rules); 5] = [
             ("svg", Rules::Svg),
@@ -143,7 +143,7 @@ impl Foreign {
     }
 
     /// Reads an end tag.
-    pub(super) fn end(&mut self, name: &[u8]) {
+    pub(in crate::text) fn end(&mut self, name: &[u8]) {
         // Of `p` and `br` in any case, of others if such an element is open around: it is, nearly
         // always.
         if self.is_inside() && is_html(name) {
@@ -157,7 +157,7 @@ impl Foreign {
     }
 
     /// Closes the `svg` and `math` elements around, up to HTML.
-    pub(super) fn leave(&mut self) {
+    pub(in crate::text) fn leave(&mut self) {
         while self.is_inside() {
             self.open.pop();
         }
@@ -166,14 +166,14 @@ impl Foreign {
 
 /// Whether a tag of this name ends the `svg` and `math` elements around it. That of `font` does by
 /// its attributes.
-pub(super) fn is_html(name: &[u8]) -> bool {
+pub(in crate::text) fn is_html(name: &[u8]) -> bool {
     HTML.iter().any(|html| name.eq_ignore_ascii_case(html.as_bytes()))
 }
 
 /// Whether a tag in `svg` or `math` whose name begins with these bytes may be of an element that
 /// matters. `true` may be wrong (`defs`), `false` never is. `first` is a letter; after a name of
 /// one letter, `second` is the byte that ends it.
-pub(super) fn may_matter(first: u8, second: u8) -> bool {
+pub(in crate::text) fn may_matter(first: u8, second: u8) -> bool {
     /// For the first byte, a bit for the class of the second.
     static PAIRS: [u64; 32] = {
         let mut pairs = [0; 32];
@@ -190,12 +190,12 @@ pub(super) fn may_matter(first: u8, second: u8) -> bool {
 }
 
 /// Whether a `font` with this attribute ends the `svg` and `math` elements around it.
-pub(super) fn is_html_font(attribute: &[u8], _value: &[u8]) -> bool {
+pub(in crate::text) fn is_html_font(attribute: &[u8], _value: &[u8]) -> bool {
     [&b"color"[..], b"face", b"size"].iter().any(|name| attribute.eq_ignore_ascii_case(name))
 }
 
 /// Whether an `annotation-xml` with this attribute has HTML in it.
-pub(super) fn is_html_annotation(attribute: &[u8], value: &[u8]) -> bool {
+pub(in crate::text) fn is_html_annotation(attribute: &[u8], value: &[u8]) -> bool {
     attribute.eq_ignore_ascii_case(b"encoding")
         && [&b"text/html"[..], b"application/xhtml+xml"].iter().any(|html| value.eq_ignore_ascii_case(html))
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
-use super::urls::{canonical, canonical_host};
+use super::canonical::{canonical, canonical_host};
 
 /// A set of URLs given by URLs, hosts and prefixes, all in canonical form. A lookup takes time
 /// logarithmic in their number.

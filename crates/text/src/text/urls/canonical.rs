@@ -4,8 +4,7 @@
 //! of the WHATWG URL standard (crate `url`), without the fragment, which is not sent to servers,
 //! and without user and password.
 
-pub use super::plain::URL_BYTES;
-use super::plain::{Plain, Resolution};
+use super::plain::{Plain, Resolution, URL_BYTES};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;

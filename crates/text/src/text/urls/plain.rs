@@ -247,11 +247,11 @@ fn is_usual(before: u8, byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::urls;
+    use crate::text::urls::canonical;
     use proptest::prelude::*;
 
     fn general(base: &Url, href: &str) -> Option<String> {
-        urls::resolve(base, href).map(String::from)
+        canonical::resolve(base, href).map(String::from)
     }
 
     /// Checks that an href, if it is resolved plainly, has the link of the general path. Returns

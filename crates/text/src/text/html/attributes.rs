@@ -7,26 +7,26 @@
 use memchr::memchr;
 
 /// Whether a byte separates names and values inside a tag.
-pub(super) fn is_blank(byte: u8) -> bool {
+pub(in crate::text) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
 
 /// Whether a byte ends the name of a tag.
-pub(super) fn ends_name(byte: u8) -> bool {
+pub(in crate::text) fn ends_name(byte: u8) -> bool {
     is_blank(byte) || byte == b'/' || byte == b'>'
 }
 
 /// The end of a tag.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TagEnd {
+pub(in crate::text) struct TagEnd {
     /// The position after its `>`.
-    pub(super) position: usize,
+    pub(in crate::text) position: usize,
     /// Whether a slash stands right before the `>`, as in `<path/>`.
-    pub(super) self_closing: bool,
+    pub(in crate::text) self_closing: bool,
 }
 
 /// An iterator over the attributes of a tag: name and raw value, references unresolved.
-pub(super) struct Attributes<'a> {
+pub(in crate::text) struct Attributes<'a> {
     bytes: &'a [u8],
     at: usize,
     self_closing: bool,
@@ -34,13 +34,13 @@ pub(super) struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Starts at `at`, the position after the name of the tag.
-    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
+    pub(in crate::text) fn new(bytes: &'a [u8], at: usize) -> Self {
         Attributes { bytes, at, self_closing: false }
     }
 
     /// Skips the remaining attributes and returns the end of the tag. `None` if the input ends
     /// before the tag does: then the tag does not exist, nor do the attributes returned before.
-    pub(super) fn end(mut self) -> Option<TagEnd> {
+    pub(in crate::text) fn end(mut self) -> Option<TagEnd> {
         self.by_ref().for_each(drop);
         (self.at < self.bytes.len()).then_some(TagEnd { position: self.at + 1, self_closing: self.self_closing })
     }

@@ -8,8 +8,8 @@ use nigh_kernels::kernels::chosen;
 use proptest::prelude::*;
 
 use super::elements::BLOCKS;
-use super::html::LINE_END;
-use super::{Extract, words};
+use super::scanner::LINE_END;
+use crate::text::{Extract, words};
 
 /// The expected result of `scan`, by html5gum: the text, the first title's words, hrefs.
 pub(crate) fn by_html5gum(html: &str) -> (String, String, Vec<String>) {
@@ -65,7 +65,7 @@ pub(crate) fn by_html5gum(html: &str) -> (String, String, Vec<String>) {
 }
 
 fn scan(html: &str, max_links: usize, page: &mut Extract) {
-    super::scan(html.as_bytes(), max_links, chosen().expect("no level is asked for"), page);
+    crate::text::scan(html.as_bytes(), max_links, chosen().expect("no level is asked for"), page);
 }
 
 /// The words of each line that has some.
@@ -205,13 +205,13 @@ proptest! {
         let mut page = Extract::default();
         for body in [&body[..], html.as_bytes(), &[&body[..], html.as_bytes()].concat()] {
             for label in [None, Some("utf-8"), Some("shift_jis"), Some("utf-16le")] {
-                scan(&super::decode(body, label).0, 10, &mut page);
+                scan(&crate::text::decode(body, label).0, 10, &mut page);
             }
         }
-        if let Some(url) = super::canonical("http://a.example/b") {
-            super::out_links(Some(&url), Some(&html), [&html[..], &String::from_utf8_lossy(&body)]);
+        if let Some(url) = crate::text::canonical("http://a.example/b") {
+            crate::text::out_links(Some(&url), Some(&html), [&html[..], &String::from_utf8_lossy(&body)]);
         }
-        super::domain(&html);
+        crate::text::domain(&html);
     }
 }
 
