@@ -169,6 +169,20 @@ impl Default for Columns {
     }
 }
 
+impl Columns {
+    /// The columns of a file that have texts, in their order; `None` for one that it does not have.
+    /// If it has none of them, all are returned: it is an error that the first one is not there.
+    /// But where HTML is named, `text` itself is not asked for.
+    pub(crate) fn texts_of_file(&self, has: impl Fn(&str) -> bool) -> Vec<Option<String>> {
+        let names = self.text.names();
+        let has_none = !names.iter().any(|name| has(name));
+        if has_none && self.html.is_some() && self.text == Columns::default().text {
+            return Vec::new();
+        }
+        names.iter().map(|name| Some(name.clone()).filter(|name| has_none || has(name))).collect()
+    }
+}
+
 /// The columns that have the text of a page. A job names one, or a list.
 ///
 /// ```
@@ -199,13 +213,6 @@ impl TextColumns {
             [name] => Some(name),
             _ => None,
         }
-    }
-
-    /// The columns of a file, in this order; `None` for one that it does not have. If it has none
-    /// of them, all are returned: it is an error that the first one is not there.
-    pub(crate) fn of_file(&self, has: impl Fn(&str) -> bool) -> Vec<Option<String>> {
-        let has_none = !self.0.iter().any(|name| has(name));
-        self.0.iter().map(|name| Some(name.clone()).filter(|name| has_none || has(name))).collect()
     }
 
     /// The text of a row, of the texts of its columns. Between two is a line break, and one that is
@@ -296,9 +303,17 @@ mod tests {
 
     #[test]
     fn a_file_may_lack_some_columns() {
-        let columns: TextColumns = ["a", "b", "c"].map(str::to_owned).into_iter().collect();
-        let of = |has: &[&str]| columns.of_file(|name| has.contains(&name)).into_iter().map(Option::unwrap_or_default);
-        assert_eq!(of(&["b", "x"]).collect::<Vec<_>>(), ["", "b", ""]);
-        assert_eq!(of(&["x"]).collect::<Vec<_>>(), ["a", "b", "c"], "it is an error that they are not there");
+        let of = |columns: &Columns, has: &[&str]| -> Vec<String> {
+            columns.texts_of_file(|name| has.contains(&name)).into_iter().map(Option::unwrap_or_default).collect()
+        };
+        let several: TextColumns = ["a", "b", "c"].map(str::to_owned).into_iter().collect();
+        let mut columns = Columns { text: several, ..Columns::default() };
+        assert_eq!(of(&columns, &["b", "x"]), ["", "b", ""]);
+        assert_eq!(of(&columns, &["x"]), ["a", "b", "c"], "it is an error that they are not there");
+        columns.html = Some("x".to_owned());
+        assert_eq!(of(&columns, &["x"]), ["a", "b", "c"]);
+        columns.text = "text".into();
+        assert_eq!(of(&columns, &["x"]), [""; 0]);
+        assert_eq!(of(&columns, &["text", "x"]), ["text"]);
     }
 }

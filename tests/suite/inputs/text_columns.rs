@@ -316,6 +316,14 @@ fn files_may_lack_some_of_the_columns_but_not_all() {
     }
     let ran = run("question.csv", &["question", "question"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("`question` is named twice"), "{}", ran.stderr);
+    // The default is not asked for where HTML is named.
+    let job = job(folder, "[cluster]\nstore = \"store\"\n[cluster.read.columns]\nid = \"id\"\nhtml = \"question\"\n");
+    for name in ["question.parquet", "question.arrow", "question.csv"] {
+        let (input, store) = (path(name), path(&format!("html-{name}")));
+        let flags = ["--week", DATE, "--store", store.to_str().unwrap(), "--input", input.to_str().unwrap()];
+        run_well(&[&["run", job.to_str().unwrap(), "-q"][..], &flags].concat());
+        assert_eq!(longs(&week(&store, DATE), "documents", "doc").len(), 10, "{name}");
+    }
     // Without records nothing lacks a column: a batch may be empty.
     std::fs::write(path("empty.jsonl"), "").unwrap();
     let [input, store] = ["empty.jsonl", "store"].map(|name| path(name).to_str().unwrap().to_owned());

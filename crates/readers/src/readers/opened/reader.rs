@@ -48,7 +48,7 @@ const BEGINNING: usize = 1024;
 /// # Errors
 /// If the input cannot be opened, or is a Parquet file without a column of the job. A file that is
 /// not a whole Parquet file is not an error: its reader returns one
-/// [`Item::Reject`](crate::readers::Item::Reject).
+/// [`Item::Reject`].
 pub fn open(input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
     if has_lost_its_beginning(input).with_context(|| cannot("read", &input.name))? {
         let reason = format!("{}: the name says that the file is compressed, and its first bytes do not", input.format);

@@ -166,7 +166,11 @@ impl CsvColumns {
             count: all.len(),
             id: wanted(&columns.id)?,
             url: if columns.url.is_some() { wanted(&columns.url)? } else { position(columns.url()) },
-            text: columns.text.of_file(|name| position(name).is_some()).iter().map(wanted).collect::<Result<_, _>>()?,
+            text: columns
+                .texts_of_file(|name| position(name).is_some())
+                .iter()
+                .map(wanted)
+                .collect::<Result<_, _>>()?,
             html: wanted(&columns.html)?,
             ip: wanted(&columns.ip)?,
             date: wanted(&columns.date)?,

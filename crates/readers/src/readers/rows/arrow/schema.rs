@@ -29,9 +29,9 @@ pub fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result
         }
         Ok(found)
     };
-    let Columns { id, url, text, html, ip, date, values } = columns.clone();
+    let Columns { id, url, html, ip, date, values, .. } = columns.clone();
     let url = url.or_else(|| find_column(schema, columns.url()).map(|_| columns.url().to_owned()));
-    let text = text.of_file(|name| find_column(schema, name).is_some());
+    let text = columns.texts_of_file(|name| find_column(schema, name).is_some());
     let columns = PageFields { id, url, text, html, ip, date, values: Vec::new() }.map(find)?;
     let find_value = |path: String| match find_column(schema, &path) {
         Some((_, kind)) if !is_ordered(kind) => bail!(

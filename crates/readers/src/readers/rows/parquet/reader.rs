@@ -175,11 +175,11 @@ impl ParquetReader {
             }
             Ok(leaf)
         };
-        let Columns { id, url, text, html, ip, date, values } = names.clone();
+        let Columns { id, url, html, ip, date, values, .. } = names.clone();
         let has_url = || schema.columns().iter().any(|column| column.path().string() == names.url());
         let url = url.or_else(|| has_url().then(|| names.url().to_owned()));
         let has = |name: &String| schema.columns().iter().any(|column| column.path().string() == *name);
-        let text = text.of_file(|name| has(&name.to_owned()));
+        let text = names.texts_of_file(|name| has(&name.to_owned()));
         let values = values.into_iter().map(|name| Some(name).filter(has)).collect();
         let columns = PageFields { id, url, text, html, ip, date, values }.map(find)?;
         Ok(ParquetReader {
