@@ -71,8 +71,9 @@ const MAX_PAGE_BYTES: Bytes = Bytes(1 << 30);
 
 fn page_bytes<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Bytes, D::Error> {
     let bytes = Bytes::deserialize(value)?;
-    if bytes > MAX_PAGE_BYTES {
-        let text = format!("max-page-bytes = {bytes}: allowed is at most {MAX_PAGE_BYTES}");
+    if bytes > MAX_PAGE_BYTES || bytes == Bytes(0) {
+        let most = MAX_PAGE_BYTES;
+        let text = format!("max-page-bytes = {}: allowed is at most {most} ({}), and at least 1", bytes.0, most.0);
         return Err(serde::de::Error::custom(text));
     }
     Ok(bytes)

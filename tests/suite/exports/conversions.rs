@@ -386,3 +386,41 @@ fn a_compressed_file_without_records_becomes_one_of_the_other_format() {
     assert_eq!(std::io::read_to_string(empty).unwrap(), "");
     assert_eq!(zstd::decode_all(std::fs::File::open(same.join("c.jsonl.zst")).unwrap()).unwrap(), b"");
 }
+
+#[test]
+fn a_file_without_columns_is_a_bad_record_and_no_file_of_the_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["some words of a text", "other words of another text"]));
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap();
+    let file = std::fs::File::create(path("rows.parquet")).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    std::fs::write(path("empty.parquet"), "").unwrap();
+    std::fs::write(path("cut.arrow"), b"ARROW1\0\0\xff\xff\xff\xff\x10\0\0\0").unwrap();
+    let (store, inputs) = (path("store"), ["rows.parquet", "empty.parquet", "cut.arrow"].map(path));
+    let inputs = inputs.iter().map(|input| input.to_str().unwrap());
+    let job = job(folder.path(), "[cluster]\nmax-reject-share = 1\n[cluster.read.columns]\nid = \"id\"\n");
+    let flags = ["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap(), "--input"];
+    run_well(&[&flags[..], &inputs.collect::<Vec<_>>()].concat());
+    let names = |out: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        entries.filter(|name| !name.starts_with('.')).collect()
+    };
+    for (number, (flags, file)) in [
+        (&["--format", "jsonl"][..], "rows.jsonl"),
+        (&["--format", "parquet", "--rename", "text=words"], "rows.parquet"),
+        (&["--format", "parquet", "--shards", "1"], "data-00000-of-00001.parquet"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = path(&format!("out-{number}"));
+        let arguments = ["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--json"];
+        let said: Value = serde_json::from_str(&run_well(&[&arguments[..], flags].concat()).stdout).unwrap();
+        assert_eq!((&said["written"], &said["left_out"]["bad"]), (&2.into(), &2.into()), "{flags:?} {said}");
+        assert_eq!(names(&out), [file], "{flags:?}");
+    }
+}

@@ -268,6 +268,9 @@ fn the_nearest_documents_are_those_of_brute_force() {
         let near = nearest(&week, doc, 1);
         let (way, found) = found(&["find", store, "--url", &urls[&doc], "--top", "30", "--json"]);
         assert_eq!((way, &found), ("index".into(), &near[..near.len().min(30)].to_vec()));
+        // The index has pages, too, that are gone or others since.
+        let said = json(&["find", store, "--url", &urls[&doc], "--json"]);
+        assert_eq!(said["candidates"], near.len(), "{said}");
     }
 }
 

@@ -101,18 +101,19 @@ impl Query {
 /// # Errors
 /// If a table or the index cannot be read.
 pub fn nearest(week: &LookedWeek<'_>, query: &Query, top: usize, of_all: bool) -> Result<Nearest> {
-    let (way, candidates, docs) = if of_all {
+    let (way, compared, docs) = if of_all {
         let (compared, docs) = by_features(week, query, top)?;
-        (Way::Features, compared, docs)
+        (Way::Features, Some(compared), docs)
     } else {
         let (way, mut docs) = match by_index(week, query)? {
             Some(docs) => (Way::Index, docs),
             None => (Way::Supershingles, by_supershingles(week, query)?),
         };
         docs.retain(|doc| query.own != Some(*doc));
-        (way, docs.len() as u64, docs)
+        (way, None, docs)
     };
-    let ranked = ranked(week, query, docs, top, of_all)?;
+    let (ranked, shared) = ranked(week, query, docs, top, of_all)?;
+    let candidates = compared.unwrap_or(shared);
     let pages = week.pages(ranked.iter().map(|(doc, _)| *doc))?;
     let near =
         |(doc, sketch)| Ok(NearPage { page: page_of(&pages, doc, "a page of the list", week.week.week)?, sketch });
@@ -120,27 +121,29 @@ pub fn nearest(week: &LookedWeek<'_>, query: &Query, top: usize, of_all: bool) -
 }
 
 /// The `top` of some documents with the most equal features; of equally similar ones, those that
-/// share more supershingles come first.
+/// share more supershingles come first. And how many of all share one.
 fn ranked(
     week: &LookedWeek<'_>,
     query: &Query,
     mut docs: Vec<DocId>,
     top: usize,
     of_all: bool,
-) -> Result<Vec<(DocId, SketchComparison)>> {
+) -> Result<(Vec<(DocId, SketchComparison)>, u64)> {
     docs.sort_rows();
     let own = (query.sketch.supershingles.as_slice(), query.sketch.features.as_slice());
-    let mut best: Vec<(DocId, SketchComparison)> = Vec::new();
+    let (mut best, mut shared): (Vec<(DocId, SketchComparison)>, u64) = (Vec::new(), 0);
     for some in docs.chunks(AT_ONCE) {
         let sketches = week.sketches_of_any(some)?;
         let compare = |(place, doc): (usize, &DocId)| (*doc, compare_sketches(own, sketches.of(place)));
-        best.extend(sketches.docs.iter().enumerate().map(compare));
-        // A posting can be of an earlier vector of the document.
-        best.retain(|(_, sketch)| of_all || sketch.agreements > 0);
+        // A posting can be of an earlier vector of the document, or of one that is gone.
+        for near in sketches.docs.iter().enumerate().map(compare).filter(|(_, near)| of_all || near.agreements > 0) {
+            shared += u64::from(near.1.agreements > 0);
+            best.push(near);
+        }
         best.sort_items_by_key(|(doc, sketch)| (Reverse((sketch.features, sketch.agreements)), *doc));
         best.truncate(top);
     }
-    Ok(best)
+    Ok((best, shared))
 }
 
 /// Documents that share a supershingle, by the index; `None` if there is none, or not all of it.

@@ -19,7 +19,7 @@ pub(super) const MANIFEST: &str = "_nigh/manifest.json";
 /// The key of the catalog in layout 1, and of the manifest of stores up to format 4.
 const OLD_MANIFEST: &str = "manifest.json";
 /// How often a store that is published meanwhile is read from the beginning.
-const READINGS: usize = 3;
+pub(super) const READINGS: usize = 3;
 /// How a user restores a missing object.
 pub(super) const PUT_BACK: &str =
     "run `nigh vacuum`, with a --keep of all weeks, on a machine whose mirror has the file: that puts it back";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::catalog::{Catalog, CatalogVersion, retry_if_published};
+use super::catalog::{Catalog, CatalogVersion, READINGS, retry_if_published};
 use super::refresh::{FileDownload, fetch_one};
 use super::transfers::each;
 use super::{Notify, url_of};
@@ -41,13 +41,13 @@ impl Drop for TemporaryFolder {
 }
 
 impl ReadStore {
-    /// Calls `read` with the store that a command names. If the store is published meanwhile, so
-    /// that a file is gone, `read` is called again with the new one.
+    /// Calls `read` with the store that a command names. If another run commits or publishes
+    /// meanwhile, so that a file is gone, `read` is called again with what is there then.
     ///
     /// # Errors
     /// If the store is in a bucket and does not exist or cannot be read; and the errors of `read`.
     pub fn at<T>(given: &Path, mut read: impl FnMut(&ReadStore) -> Result<T>) -> Result<T> {
-        let Some(url) = url_of(given)? else { return read(&ReadStore { store: Store::at(given), from: None }) };
+        let Some(url) = url_of(given)? else { return in_folder(&Store::at(given), read) };
         let bucket = Bucket::open(&url)?;
         retry_if_published(&bucket, |current| {
             let current = current
@@ -130,19 +130,68 @@ impl ReadStore {
     }
 }
 
-#[cfg(all(test, feature = "cloud"))]
+/// Calls `read` with a store in a folder, and again after an error if another run committed
+/// meanwhile, which removes the files that it replaces.
+fn in_folder<T>(store: &Store, mut read: impl FnMut(&ReadStore) -> Result<T>) -> Result<T> {
+    // What cannot be read is missed by `read`.
+    let manifest = || std::fs::read(store.manifest_path()).ok();
+    let (read_store, mut before) = (ReadStore { store: store.clone(), from: None }, manifest());
+    for _ in 1..READINGS {
+        let found = read(&read_store);
+        if found.is_ok() {
+            return found;
+        }
+        let now = manifest();
+        if now == before {
+            return found;
+        }
+        before = now;
+    }
+    read(&read_store)
+}
+
+#[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::os::unix::fs::PermissionsExt as _;
+    use anyhow::bail;
 
     use super::*;
-    use crate::config::Method;
-    use crate::objects::PATIENCE;
-    use crate::objects::faulty::faulty;
-    use crate::state::Manifest;
 
     #[test]
+    fn a_store_to_which_another_run_commits_meanwhile_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(OWN)).unwrap();
+        let mut readings = 0;
+        let mut read = |commits: usize, store: &ReadStore| {
+            readings += 1;
+            if readings <= commits {
+                std::fs::write(store.store().manifest_path(), readings.to_string()).unwrap();
+                bail!("a file is gone");
+            }
+            if commits == 0 { bail!("damaged") } else { Ok(readings) }
+        };
+        assert_eq!(ReadStore::at(folder.path(), |store| read(2, store)).unwrap(), 3);
+        let error = ReadStore::at(folder.path(), |store| read(0, store)).unwrap_err().to_string();
+        assert_eq!((error.as_str(), readings), ("damaged", 4), "without a commit it is an error at once");
+        let mut endless = 0;
+        let error = ReadStore::at(folder.path(), |store| -> Result<()> {
+            endless += 1;
+            std::fs::write(store.store().manifest_path(), endless.to_string()).unwrap();
+            bail!("a file is gone")
+        });
+        assert!(error.is_err() && endless == READINGS);
+    }
+
+    #[cfg(feature = "cloud")]
+    #[test]
     fn only_this_user_may_read_what_is_fetched() {
+        use std::collections::BTreeMap;
+        use std::os::unix::fs::PermissionsExt as _;
+
+        use crate::config::Method;
+        use crate::objects::PATIENCE;
+        use crate::objects::faulty::faulty;
+        use crate::state::Manifest;
+
         let (bucket, _) = faulty(PATIENCE);
         let manifest = serde_json::to_string(&Manifest::new(&Method::default())).unwrap();
         let catalog = Catalog::new(manifest, &BTreeMap::new()).unwrap();

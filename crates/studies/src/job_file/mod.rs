@@ -213,7 +213,8 @@ mod tests {
             ("[cluster]\nweek = \"last\"\n", "YYYY-MM-DD"),
             ("[cluster]\nmax-reject-share = 2.0\n", "allowed is 0.0 to 1.0"),
             ("[cluster.read]\nmax-page-bytes = \"16 potatoes\"\n", "is not a size"),
-            ("[cluster.read]\nmax-page-bytes = \"2GiB\"\n", "allowed is at most 1.0 GiB"),
+            ("[cluster.read]\nmax-page-bytes = \"1025MiB\"\n", "1074790400: allowed is at most 1.0 GiB (1073741824)"),
+            ("[cluster.read]\nmax-page-bytes = 0\n", "and at least 1"),
         ] {
             let error = job(text).unwrap_err();
             assert!(error.contains(wanted) && error.contains("line ") && error.contains('^'), "{error}");

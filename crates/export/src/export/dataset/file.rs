@@ -10,10 +10,10 @@ use crate::config::Reading;
 use crate::export::copied::Spans;
 use crate::export::place::{Output, Written};
 use crate::export::renamed::NewNames;
-use crate::export::rows::{ExportFormat, JsonColumns, RowFields, RowFormat, convert};
+use crate::export::rows::{ExportFormat, JsonColumns, RowFields, RowFormat, columnar, convert, page_rows};
 use crate::export::shards::ShardRule;
 use crate::export::verdicts::Verdict;
-use crate::readers::{Input, RecordKind};
+use crate::readers::{Input, RecordKind, Searched, columns};
 
 /// How inputs are written again.
 pub struct Writing<'a> {
@@ -49,7 +49,8 @@ impl Writing<'_> {
     }
 
     /// Writes the file for an input, which will have the name `name`, to `unfinished`. `None` if
-    /// nothing of the input is written: it is one document, and goes.
+    /// nothing of the input is written: it is one document, and goes; or it is Parquet or Arrow
+    /// that is damaged from the beginning, so that nothing says which columns it has.
     ///
     /// # Errors
     /// If the input cannot be read or has changed, or has a format that is not written; or the file
@@ -69,17 +70,15 @@ impl Writing<'_> {
         let renamed = if to.is_none() { &self.renamed } else { &same_names };
         let spans = Spans { input, reading, what, fields, renamed, revisits, near_duplicates, others, verdicts };
         let fields = RowFields { added: fields, renamed: &self.renamed };
+        let is_damaged = input.format.records() == RecordKind::Rows
+            && verdicts.is_empty()
+            && columns(input, reading, Searched::First)?.is_none();
         let (exported, file) = match (input.format.records(), to) {
+            _ if is_damaged => columnar::left_out(input, reading).map(|exported| (exported, file)),
             (RecordKind::Failures | RecordKind::UnreadableArchive, _) => bail!("{} has no documents", input.name),
-            (RecordKind::Rows, format) => crate::export::rows::columnar::export(
-                input,
-                reading,
-                verdicts,
-                what,
-                fields,
-                format.unwrap_or(RowFormat::Parquet),
-                file,
-            ),
+            (RecordKind::Rows, format) => {
+                columnar::export(input, reading, verdicts, what, fields, format.unwrap_or(RowFormat::Parquet), file)
+            }
             (_, None) => spans.export(file, name),
             (RecordKind::Lines(kind), Some(format)) => {
                 let source = unfinished.with_added_extension("source");
@@ -93,12 +92,13 @@ impl Writing<'_> {
                 Ok((exported, file))
             }
             (RecordKind::Captures(_) | RecordKind::WholeFile(_), Some(format)) => {
-                crate::export::rows::page_rows::export(input, reading, verdicts, what, fields, format, file)
+                page_rows::export(input, reading, verdicts, what, fields, format, file)
             }
         }
         .with_context(failed)?;
         let written = file.finish().with_context(failed)?;
-        let is_nothing = matches!(input.format.records(), RecordKind::WholeFile(_)) && exported.written == 0;
+        let is_whole = matches!(input.format.records(), RecordKind::WholeFile(_));
+        let is_nothing = is_damaged || is_whole && exported.written == 0;
         Ok((exported, Some(written).filter(|_| !is_nothing)))
     }
 }

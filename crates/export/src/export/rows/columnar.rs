@@ -207,6 +207,14 @@ pub(crate) fn annotations(verdicts: &[&Verdict], fields: &[AddedField]) -> Vec<A
     fields.iter().map(column).collect()
 }
 
+/// Counts what is left out of an input without documents.
+///
+/// # Errors
+/// If it cannot be read, or has documents.
+pub(crate) fn left_out(input: &Input, reading: &Reading) -> Result<Exported> {
+    check(input, reading, &[], What::Kept)
+}
+
 /// Reads the contents of the documents, and checks that they are those of the week.
 fn check(input: &Input, reading: &Reading, verdicts: &[Verdict], what: What) -> Result<Exported> {
     let mut reader = open(input, reading)?;

@@ -11,7 +11,7 @@ use super::columnar::arrow_batches;
 use super::format::RowFormat;
 use super::input_lines::InputLines;
 use crate::config::Reading;
-use crate::readers::{Input, LineKind, RecordKind, Searched, stored_file};
+use crate::readers::{Input, LineKind, RecordKind, Searched, columns, stored_file};
 
 /// The lines of JSON that are looked at first.
 const SEARCHED: usize = 1000;
@@ -25,6 +25,8 @@ const SEARCHED: usize = 1000;
 pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     match input.format.records() {
+        // One that is damaged from the beginning has none.
+        RecordKind::Rows if columns(input, reading, Searched::First)?.is_none() => {}
         RecordKind::Rows if RowFormat::of(input.format) == Some(RowFormat::Parquet) => {
             let failed = || format!("cannot read {}", input.name);
             let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
@@ -52,7 +54,7 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
             names.extend(schema.fields().iter().map(|field| field.name().clone()));
         }
         RecordKind::Lines(LineKind::Delimited(_)) => {
-            let columns = crate::readers::columns(input, reading, Searched::First)?;
+            let columns = columns(input, reading, Searched::First)?;
             names.extend(columns.into_iter().flat_map(|(names, _)| names));
         }
         RecordKind::Failures | RecordKind::UnreadableArchive => {}

@@ -156,27 +156,27 @@ pub(super) fn write_shards(
         return Ok(written);
     }
     let all = inputs.iter().filter(|input| has_documents(input)).count();
-    let of_parts: Mutex<Vec<(usize, Exported)>> = Mutex::new(Vec::new());
+    let of_parts: Mutex<Vec<(usize, Exported, bool)>> = Mutex::new(Vec::new());
     let part_name = format!("part.{ending}");
     let write = |number: usize, verdicts: &[Verdict]| -> Result<()> {
         let path = folder.unfinished(number);
-        let (counts, _) = writing.write(&inputs[number], verdicts, Path::new(&part_name), &path)?;
+        let (counts, written) = writing.write(&inputs[number], verdicts, Path::new(&part_name), &path)?;
         let mut of_parts = locked(&of_parts);
-        of_parts.push((number, counts));
+        of_parts.push((number, counts, written.is_some()));
         done(of_parts.len(), all);
         Ok(())
     };
     each_file("write", inputs, verdicts, threads, &write)?;
     let mut of_parts = of_parts.into_inner().unwrap_or_else(PoisonError::into_inner);
-    of_parts.sort_unstable_by_key(|(number, _)| *number);
+    of_parts.sort_unstable_by_key(|(number, ..)| *number);
     let mut total = Exported::default();
-    of_parts.iter().for_each(|(_, counts)| total.merge(*counts));
+    of_parts.iter().for_each(|(_, counts, _)| total.merge(*counts));
     // The columns of Parquet are those of a part, also if no part has a row.
     let has_rows = |counts: &Exported| counts.written > 0 || total.written == 0;
     let parts: Vec<CutFile<'_>> = of_parts
         .iter()
-        .filter(|(_, counts)| has_rows(counts))
-        .map(|(number, _)| {
+        .filter(|(_, counts, is_there)| *is_there && has_rows(counts))
+        .map(|(number, ..)| {
             let input = &inputs[*number];
             Ok(CutFile { path: folder.unfinished(*number), input, is_converted: writing.format.of(input)?.is_some() })
         })
@@ -258,8 +258,8 @@ pub fn check_shards(inputs: &[Input], format: ExportFormat) -> Result<()> {
     }
     let mut columns = SameColumns::default();
     for input in inputs.iter().filter(|input| RowFormat::of(input.format) == Some(RowFormat::Parquet)) {
-        let failed = || format!("cannot read {}", input.name);
-        let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
+        // One that is damaged has no documents, or is named when it is written.
+        let Ok(file) = SerializedFileReader::new(stored_file(input)?) else { continue };
         columns.check(file.metadata().file_metadata(), input)?;
     }
     Ok(())

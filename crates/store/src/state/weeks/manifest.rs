@@ -277,8 +277,8 @@ impl Manifest {
         self.removed.as_ref().is_some_and(|removed| week < removed.before)
     }
 
-    /// Whether a week was made again after the tables of a study, whose last week it is, were made of
-    /// it.
+    /// Whether a week was made again after the tables of a study, whose last week it is, were made
+    /// of it.
     pub fn outdates(&self, week: Week, study: &str) -> bool {
         // Commits of weeks and of results are numbered together.
         let made = self.results.get(study);

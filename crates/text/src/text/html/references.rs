@@ -24,7 +24,7 @@ pub enum ReferenceIn {
 /// 0.
 ///
 /// ```
-/// # use nigh_text::text::references::{ReferenceIn, append};
+/// # use nigh_text::text::html::references::{ReferenceIn, append};
 /// let mut text = Vec::new();
 /// assert_eq!(append(b"&eacute;t&eacute;", ReferenceIn::Text, &mut text), 8);
 /// assert_eq!(append(b"&unknown;", ReferenceIn::Text, &mut text), 0);
@@ -41,7 +41,7 @@ pub fn append(source: &[u8], place: ReferenceIn, out: &mut Vec<u8>) -> usize {
 /// Appends `source` to `out` with all its references resolved.
 ///
 /// ```
-/// # use nigh_text::text::references::{ReferenceIn, append_all};
+/// # use nigh_text::text::html::references::{ReferenceIn, append_all};
 /// let mut href = Vec::new();
 /// append_all(b"search?q=1&amp;copy=2&copy=3", ReferenceIn::Attribute, &mut href);
 /// assert_eq!(href, b"search?q=1&copy=2&copy=3");

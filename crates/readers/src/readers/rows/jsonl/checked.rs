@@ -38,6 +38,9 @@ pub fn check(source: Box<dyn Read + Send>, name: &str, reading: &Reading) -> any
     let mut lines = JsonlReader::new(source, name, reading).with_context(failed)?.lines;
     let columns = &reading.columns;
     let bodies: Vec<&str> = columns.text.names().iter().chain(&columns.html).map(String::as_str).collect();
+    if bodies.is_empty() {
+        bail!("cannot read pages from {name}: set `text` or `html` in [cluster.read.columns]");
+    }
     let mut fields: Option<Vec<String>> = None;
     let (mut has_id, mut has_url, mut has_body) = (columns.id.is_none(), false, false);
     for _ in 0..CHECKED {
