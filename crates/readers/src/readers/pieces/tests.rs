@@ -371,15 +371,28 @@ fn a_beginning_inside_a_record_is_an_error() {
 }
 
 #[test]
-fn a_file_that_has_changed_is_an_error() {
+fn a_file_is_read_as_far_as_it_was_and_one_that_became_shorter_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.jsonl");
-    std::fs::write(&path, "{}\n".repeat(100)).unwrap();
     let reading = Reading::default();
-    let input = list(&[path.display().to_string()], &reading).unwrap().remove(0);
-    std::fs::write(&path, "{}\n".repeat(101)).unwrap();
-    let error = open_piece(&input, &reading, InputPiece { number: 1, of: 2 }).err().unwrap().to_string();
-    assert!(error.contains("has 303 bytes, and had 300"), "{error}");
+    for (name, most) in [("a.jsonl", Some(101)), ("a.parquet", None)] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "{}\n".repeat(100)).unwrap();
+        let input = list(&[path.display().to_string()], &reading).unwrap().remove(0);
+        let open = |number| open_piece(&input, &reading, InputPiece { number, of: 2 });
+        for lines in [99, 101] {
+            std::fs::write(&path, "{}\n".repeat(lines)).unwrap();
+            if most == Some(lines) {
+                let items = |number| {
+                    let mut reader = open(number).unwrap();
+                    std::iter::from_fn(move || reader.next().unwrap()).count()
+                };
+                assert_eq!(items(0) + items(1), 100);
+                continue;
+            }
+            let error = open(1).err().unwrap().to_string();
+            assert!(error.contains(&format!("has {} bytes, and had 300", 3 * lines)), "{error}");
+        }
+    }
 }
 
 #[test]
