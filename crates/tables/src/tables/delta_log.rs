@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::columns::TableSpec;
-use super::values::ValueType;
+use super::columns::values::ValueType;
 
 /// The folder of the log, in the folder of the table.
 pub const LOG_FOLDER: &str = "_delta_log";

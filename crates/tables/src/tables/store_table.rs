@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::columns::{Table, TableSpec};
-use super::pack::pack;
-use super::row_range::RowRange;
+use super::read::row_range::RowRange;
+use super::write::pack::pack;
 
 /// [`pack`](super::pack()) for the rows of one table.
 pub type Pack = fn(&[RowRange], &Path, &[(&str, &str)]) -> Result<Vec<u64>>;

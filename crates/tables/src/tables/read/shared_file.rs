@@ -16,7 +16,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 /// A file that is open. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct SharedFile {
+pub(crate) struct SharedFile {
     file: Arc<File>,
     bytes: u64,
 }
@@ -26,7 +26,7 @@ impl SharedFile {
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn open(path: &Path) -> Result<SharedFile> {
+    pub(crate) fn open(path: &Path) -> Result<SharedFile> {
         let file = File::open(path)?;
         Ok(SharedFile { bytes: file.metadata()?.len(), file: Arc::new(file) })
     }
@@ -35,7 +35,7 @@ impl SharedFile {
     ///
     /// # Errors
     /// If the file ends before the buffer is full, or cannot be read.
-    pub(super) fn read_exact_at(&self, bytes: &mut [u8], at: u64) -> Result<()> {
+    pub(crate) fn read_exact_at(&self, bytes: &mut [u8], at: u64) -> Result<()> {
         self.file.read_exact_at(bytes, at)
     }
 }
@@ -74,7 +74,7 @@ impl ChunkReader for SharedFile {
 }
 
 /// The bytes of a file from some place on.
-pub(super) struct RestOfFile {
+pub(crate) struct RestOfFile {
     file: Arc<File>,
     at: u64,
 }

@@ -1,10 +1,10 @@
 //! Rows of a table: a whole Parquet file, or some consecutive rows of one.
 //!
-//! A file has the rows of many shards and waves, one after the other ([`pack`](super::pack)). A
-//! [`RowRange`] stands for the rows of one of them. It names its file, and reads it only when a
-//! reader is opened. All ranges of one file share its footer, which is parsed when it is first
-//! needed, and then kept as long as one of them is: k pieces of a file cost one parse. The file
-//! stays open as long, too, except where many are.
+//! A file has the rows of many shards and waves, one after the other
+//! ([`pack`](crate::tables::pack)). A [`RowRange`] stands for the rows of one of them. It names its
+//! file, and reads it only when a reader is opened. All ranges of one file share its footer, which
+//! is parsed when it is first needed, and then kept as long as one of them is: k pieces of a file
+//! cost one parse. The file stays open as long, too, except where many are.
 
 use std::fmt;
 use std::ops::Range;
@@ -96,26 +96,26 @@ impl Drop for ReadFile {
 }
 
 /// A file that is open, its footer, and which of its rows to read.
-pub(super) struct OpenRange {
-    pub(super) file: SharedFile,
-    pub(super) footer: ArrowReaderMetadata,
-    pub(super) rows: Range<u64>,
+pub(crate) struct OpenRange {
+    pub(crate) file: SharedFile,
+    pub(crate) footer: ArrowReaderMetadata,
+    pub(crate) rows: Range<u64>,
 }
 
 /// Some rows of a row group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct GroupRows {
+pub(crate) struct GroupRows {
     /// The number of the row group in the file.
-    pub(super) group: usize,
+    pub(crate) group: usize,
     /// The rows, as numbers in the file.
-    pub(super) rows: Range<u64>,
+    pub(crate) rows: Range<u64>,
     /// Whether these are all rows of the row group.
-    pub(super) is_whole: bool,
+    pub(crate) is_whole: bool,
 }
 
 impl OpenRange {
     /// The rows by row group; none without rows.
-    pub(super) fn by_group(&self) -> Vec<GroupRows> {
+    pub(crate) fn by_group(&self) -> Vec<GroupRows> {
         let (mut by_group, mut first) = (Vec::new(), 0);
         for (group, described) in self.footer.metadata().row_groups().iter().enumerate() {
             let end = first + described.num_rows() as u64;
@@ -129,7 +129,7 @@ impl OpenRange {
     }
 
     /// The row groups that have the rows, and how many rows of the first of them come before these.
-    pub(super) fn groups(&self) -> (Range<usize>, u64) {
+    pub(crate) fn groups(&self) -> (Range<usize>, u64) {
         let mut groups = self.footer.metadata().row_groups().iter();
         let (mut first, mut before) = (0, self.rows.start);
         while let Some(rows) = groups.next().map(|group| group.num_rows() as u64).filter(|rows| *rows <= before) {
@@ -162,7 +162,7 @@ impl RowRange {
 
     /// These rows and those of `next`; `None` unless they follow these in the same file, and all of
     /// both count.
-    pub(super) fn joined(&self, next: &RowRange) -> Option<RowRange> {
+    pub(crate) fn joined(&self, next: &RowRange) -> Option<RowRange> {
         let (Some(range), Some(following)) = (&self.range, &next.range) else { return None };
         let all_count = self.live.is_none() && next.live.is_none();
         let follow = Arc::ptr_eq(&self.file, &next.file) && range.end == following.start;
@@ -171,13 +171,13 @@ impl RowRange {
     }
 
     /// The number of rows if it is known without reading the file, and all count.
-    pub(super) fn known_rows(&self) -> Option<u64> {
+    pub(crate) fn known_rows(&self) -> Option<u64> {
         self.range.as_ref().filter(|_| self.live.is_none()).map(|range| range.end - range.start)
     }
 
     /// Only the rows of documents that `live` has rows of: pages of an earlier week that are still
-    /// there. Both have a column `doc`, which ascends. Only a [`Scan`](super::Scan) can read these,
-    /// and not by the numbers of rows: for these there is [`RowRange::with_all_rows`].
+    /// there. Both have a column `doc`, which ascends. Only a [`Scan`](crate::tables::Scan) can
+    /// read these, and not by the numbers of rows: for these there is [`RowRange::with_all_rows`].
     #[must_use]
     pub fn live_in(&self, live: RowRange) -> RowRange {
         RowRange { live: Some(Box::new(live)), ..self.clone() }
@@ -191,7 +191,7 @@ impl RowRange {
     }
 
     /// The rows whose documents count; `None` if all do.
-    pub(super) fn live(&self) -> Option<&RowRange> {
+    pub(crate) fn live(&self) -> Option<&RowRange> {
         self.live.as_deref()
     }
 
@@ -228,13 +228,13 @@ impl RowRange {
     }
 
     /// Opens the file, and parses its footer unless one of its ranges was opened before.
-    pub(super) fn open(&self) -> Result<OpenRange> {
+    pub(crate) fn open(&self) -> Result<OpenRange> {
         self.check_all_count()?;
         self.open_all()
     }
 
     /// Checks that all rows count.
-    pub(super) fn check_all_count(&self) -> Result<()> {
+    pub(crate) fn check_all_count(&self) -> Result<()> {
         ensure!(
             self.live.is_none(),
             "{} has rows that do not count: they cannot be read by their places",
@@ -244,7 +244,7 @@ impl RowRange {
     }
 
     /// As [`RowRange::open`], with the rows that do not count.
-    pub(super) fn open_all(&self) -> Result<OpenRange> {
+    pub(crate) fn open_all(&self) -> Result<OpenRange> {
         let path = self.path();
         let failed = || format!("cannot read {}", path.display());
         let (file, footer) = {

@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 
-use super::columns::Table;
+use super::Writer;
 use super::groups::COPIED;
-use super::piece_scan::PieceScan;
-use super::read::Scan;
-use super::row_range::RowRange;
-use super::write::Writer;
+use crate::tables::columns::Table;
+use crate::tables::read::Scan;
+use crate::tables::read::piece_scan::PieceScan;
+use crate::tables::read::row_range::RowRange;
 
 /// The numbers of rows that [`copy_rows`] copied and left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::row_range::{GroupRows, OpenRange};
 /// The rows of the pages of a column of 64-bit numbers that can have one of the `wanted` values,
 /// which ascend: ranges of rows that ascend, counted from the first of the rows that are read. Row
 /// groups without an index of pages are taken whole.
-pub(super) fn rows_of_pages(opened: &OpenRange, column: &str, wanted: &[i64]) -> Vec<Range<u64>> {
+pub(crate) fn rows_of_pages(opened: &OpenRange, column: &str, wanted: &[i64]) -> Vec<Range<u64>> {
     let schema = opened.footer.metadata().file_metadata().schema_descr();
     let place = schema.columns().iter().position(|of| of.name() == column);
     let mut chosen: Vec<Range<u64>> = Vec::new();

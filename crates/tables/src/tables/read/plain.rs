@@ -1,10 +1,10 @@
 //! A plain column: fixed-size values that lie in the Parquet file as they do in memory, read by row
 //! without decoding.
 //!
-//! [`Writer`](super::Writer) writes some columns without compression or encoding
-//! ([`ColumnSpec::random`](super::ColumnSpec::random) and
-//! [`ColumnSpec::unique`](super::ColumnSpec::unique)). The file's page index gives the place of
-//! each Parquet page, and thereby of each value.
+//! [`Writer`](crate::tables::Writer) writes some columns without compression or encoding
+//! ([`ColumnSpec::random`](crate::tables::ColumnSpec::random) and
+//! [`ColumnSpec::unique`](crate::tables::ColumnSpec::unique)). The file's page index gives the
+//! place of each Parquet page, and thereby of each value.
 //!
 //! Cost: one copy, from the file to reused memory. Reading takes a third of the time of record
 //! batches, which spend most of it on fresh pages of memory. Limit: the file must be of this
@@ -157,23 +157,23 @@ impl PlainColumn {
     }
 
     /// The first row of each page.
-    pub(super) fn starts(&self) -> impl ExactSizeIterator<Item = u64> {
+    pub(crate) fn starts(&self) -> impl ExactSizeIterator<Item = u64> {
         self.pages.iter().map(|(start, _)| *start)
     }
 
     /// The number of the page that holds a row of the column.
-    pub(super) fn page_of(&self, row: u64) -> usize {
+    pub(crate) fn page_of(&self, row: u64) -> usize {
         // The first page begins with the first row: see `page_starts`.
         self.pages.partition_point(|(start, _)| *start <= row).saturating_sub(1)
     }
 
     /// The first row of a page, and the first row after the page.
-    pub(super) fn bounds(&self, page: usize) -> (u64, u64) {
+    pub(crate) fn bounds(&self, page: usize) -> (u64, u64) {
         (self.pages[page].0, self.pages.get(page + 1).map_or(self.rows, |(next, _)| *next))
     }
 
     /// Fails with the name of the damaged file unless `ascends`.
-    pub(super) fn check(&self, ascends: bool) -> Result<()> {
+    pub(crate) fn check(&self, ascends: bool) -> Result<()> {
         ensure!(ascends, "{} is damaged: the column does not ascend", self.path.display());
         Ok(())
     }
@@ -251,7 +251,7 @@ impl WordSlice {
     }
 
     /// `count` consecutive numbers, beginning with `first`.
-    pub(super) fn counting(first: u64, count: usize) -> WordSlice {
+    pub(crate) fn counting(first: u64, count: usize) -> WordSlice {
         let mut words = WordSlice::new(count);
         words.words[..count].iter_mut().zip(first..).for_each(|(word, number)| *word = number);
         words

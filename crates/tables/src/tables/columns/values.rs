@@ -96,7 +96,7 @@ macro_rules! with_builder {
 
 impl ColumnBuilder {
     /// A builder without values. It takes no memory for them: a job may have thousands of writers.
-    pub(super) fn new(values: ValueType) -> ColumnBuilder {
+    pub(crate) fn new(values: ValueType) -> ColumnBuilder {
         let width = if let ValueType::FixedBytes(width) = values { width as usize } else { 0 };
         let values = match values {
             ValueType::Boolean => ValueBuilder::Boolean(BooleanBuilder::with_capacity(0)),
@@ -117,12 +117,12 @@ impl ColumnBuilder {
 
     /// The values so far as an array; the builder has none then. Byte strings keep the length that
     /// they had.
-    pub(super) fn finish(&mut self) -> ArrayRef {
+    pub(crate) fn finish(&mut self) -> ArrayRef {
         with_builder!(&mut self.values, builder => Arc::new(builder.finish()))
     }
 
     /// Appends a null.
-    pub(super) fn append_null(&mut self) {
+    pub(crate) fn append_null(&mut self) {
         with_builder!(&mut self.values, builder => builder.append_null());
     }
 

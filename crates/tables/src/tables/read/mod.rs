@@ -2,6 +2,21 @@
 //!
 //! A file is read front to back, batch by batch: memory is that of one batch, and of the Parquet
 //! reader's page of each column.
+//!
+//! In reading order: `row_range` (a file or some rows of it, as all readers take it), `shared_file`
+//! (a file that is open), `guard` (damaged files are errors), `page_choice` (which pages can have a
+//! value), `piece_scan` (pieces one after the other), `value_rows` (the values of documents),
+//! `plain` (an uncompressed column read straight from the file), `ascending` (a column of document
+//! ids, searched by id).
+
+pub(super) mod ascending;
+pub(super) mod guard;
+mod page_choice;
+pub(super) mod piece_scan;
+pub(super) mod plain;
+pub(super) mod row_range;
+mod shared_file;
+pub(super) mod value_rows;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,9 +28,9 @@ use arrow_select::filter::filter_record_batch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection};
 
-use super::guard::{damaged, decoded};
-use super::page_choice::rows_of_pages;
-use super::row_range::{OpenRange, RowRange};
+use guard::{damaged, decoded};
+use page_choice::rows_of_pages;
+use row_range::{OpenRange, RowRange};
 
 /// Rows of a batch.
 const BATCH: usize = 4096;

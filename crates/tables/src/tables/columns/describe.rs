@@ -20,16 +20,16 @@ use arrow_schema::{Field, Schema};
 use parquet::arrow::ARROW_SCHEMA_META_KEY;
 use parquet::file::metadata::KeyValue;
 
-use super::columns::{ColumnSpec, TableSpec};
 use super::values::ValueType;
+use super::{ColumnSpec, TableSpec};
 
 /// The key of the version of the program that wrote a file.
-pub(super) const VERSION: &str = "nigh.version";
+pub(crate) const VERSION: &str = "nigh.version";
 /// How the keys of columns begin.
 const COLUMN: &str = "nigh.column.";
 
 /// The arrow schema of these columns, with the types of their values.
-pub(super) fn schema(columns: &[ColumnSpec], values: &[ArrayRef]) -> Schema {
+pub(crate) fn schema(columns: &[ColumnSpec], values: &[ArrayRef]) -> Schema {
     let field = |(column, values): (&ColumnSpec, &ArrayRef)| {
         let field = Field::new(column.name, values.data_type().clone(), column.nullable);
         if column.description.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn schema(columns: &[ColumnSpec], values: &[ArrayRef]) -> Schema {
 }
 
 /// The key-values of a file of a table.
-pub(super) fn key_values(table: &TableSpec) -> Vec<KeyValue> {
+pub(crate) fn key_values(table: &TableSpec) -> Vec<KeyValue> {
     let mut pairs = vec![pair("nigh.table", table.name)];
     if !table.description.is_empty() {
         pairs.push(pair("nigh.description", table.description));
@@ -54,7 +54,7 @@ pub(super) fn key_values(table: &TableSpec) -> Vec<KeyValue> {
 }
 
 /// Sets a key-value: in its place if the file has the key already, else after the others.
-pub(super) fn set(pairs: &mut Vec<KeyValue>, key: &str, value: &str) {
+pub(crate) fn set(pairs: &mut Vec<KeyValue>, key: &str, value: &str) {
     match pairs.iter_mut().find(|pair| pair.key == key) {
         Some(old) => old.value = Some(value.to_owned()),
         None => pairs.push(pair(key, value)),
@@ -62,7 +62,7 @@ pub(super) fn set(pairs: &mut Vec<KeyValue>, key: &str, value: &str) {
 }
 
 /// The key-values of a file that its arrow schema has, too.
-pub(super) fn of_schema(pairs: &[KeyValue]) -> HashMap<String, String> {
+pub(crate) fn of_schema(pairs: &[KeyValue]) -> HashMap<String, String> {
     let of_file = pairs.iter().filter(|pair| !pair.key.starts_with(COLUMN) && pair.key != ARROW_SCHEMA_META_KEY);
     of_file.filter_map(|KeyValue { key, value }| Some((key.clone(), value.clone()?))).collect()
 }

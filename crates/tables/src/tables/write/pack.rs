@@ -5,8 +5,8 @@
 //! not, into one file; [`parts`] chooses how many files.
 //!
 //! Large row groups are copied as they are: only offsets change, and statistics, page indexes,
-//! Bloom filters and the plain form of columns ([`PlainColumn`](super::PlainColumn)) stay. Smaller
-//! ones are read and encoded again, several together.
+//! Bloom filters and the plain form of columns ([`PlainColumn`](crate::tables::PlainColumn)) stay.
+//! Smaller ones are read and encoded again, several together.
 //!
 //! Cost: one sequential copy of the files, and the encoding of small row groups.
 
@@ -15,9 +15,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::columns::Table;
-use super::row_range::RowRange;
-use super::write::Writer;
+use super::Writer;
+use crate::tables::columns::Table;
+use crate::tables::read::row_range::RowRange;
 
 /// A part is full when its pieces have this many bytes: 64 MiB, so that a file costs its reader
 /// little compared with its rows, and a week of a large crawl still has files for many readers at
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
     use crate::records::mix;
-    use crate::tables::groups::{COPIED, SMALL};
+    use crate::tables::write::groups::{COPIED, SMALL};
     use crate::tables::{
         AscendingColumn, ColumnSpec, DocumentRow, FeatureRow, PlainColumn, Scan, SizeRow, UrlRow, UtcMicros,
     };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use arrow_array::{Int64Array, RecordBatch, StringArray};
 
-use super::read::{Scan, field};
 use super::row_range::RowRange;
+use super::{Scan, field};
 use crate::readers::ColumnValue;
 
 /// A reader of a piece of the table `values`, document by document.

@@ -8,7 +8,7 @@ use nigh_text::contained::contained;
 use parquet::file::metadata::ParquetMetaData;
 
 /// What is said of a damaged file, with what to do.
-pub(super) fn damaged(path: &Path) -> String {
+pub(crate) fn damaged(path: &Path) -> String {
     format!("{} is damaged: restore it, or make its tables again (a last week with --replace)", path.display())
 }
 
@@ -18,7 +18,7 @@ pub(super) fn damaged(path: &Path) -> String {
 ///
 /// # Errors
 /// Names the file if `work` panics; or returns the error of `work`.
-pub(super) fn decoded<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn decoded<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
     contained(work).map_err(|cause| anyhow!(cause)).with_context(|| damaged(path))?
 }
 
@@ -27,7 +27,7 @@ pub(super) fn decoded<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Resul
 ///
 /// # Errors
 /// If the numbers contradict each other.
-pub(super) fn check_footer(footer: &ParquetMetaData) -> Result<()> {
+pub(crate) fn check_footer(footer: &ParquetMetaData) -> Result<()> {
     let columns = footer.file_metadata().schema_descr().num_columns();
     let mut rows = 0_i64;
     for group in footer.row_groups() {

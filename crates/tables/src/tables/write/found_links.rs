@@ -6,9 +6,9 @@ use anyhow::Result;
 use arrow_array::Int64Array;
 use arrow_array::builder::{ArrayBuilder as _, StringBuilder};
 
-use super::rows::FoundLinkRow;
-use super::write::Writer;
+use super::Writer;
 use crate::records::DocId;
+use crate::tables::rows::FoundLinkRow;
 
 /// Links after which they are written.
 const BATCH: usize = 4096;

@@ -5,8 +5,13 @@
 //! is a constant, [`TableSpec`], and a method that appends a row to the builders of its columns.
 //! Schemas, key-values and settings of the Parquet writer are made of the constant by functions
 //! that all tables share.
+//!
+//! `values` are the values of columns, `describe` what each file says of its table.
 
-use super::values::{ColumnBuilder, Elements, Value, ValueType};
+pub(super) mod describe;
+pub(super) mod values;
+
+use values::{ColumnBuilder, Elements, Value, ValueType};
 
 /// A row of a table. It may borrow: then the table is the row type with the lifetime `'static`.
 ///

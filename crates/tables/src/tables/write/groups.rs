@@ -15,9 +15,10 @@
 //! | more, or values of 4 MiB | full | full, of one piece |
 //!
 //! The small row groups of a bundle have the rows of several pieces, and are read once or twice
-//! before they are packed ([`pack`](super::pack)): that encodes them with others again. Those of
-//! one piece are packed as they are. So the rows of a piece wait in memory until there are enough
-//! of them, or the piece ends: then they are encoded beside those of the small pieces before it.
+//! before they are packed ([`pack`](crate::tables::pack)): that encodes them with others again.
+//! Those of one piece are packed as they are. So the rows of a piece wait in memory until there are
+//! enough of them, or the piece ends: then they are encoded beside those of the small pieces before
+//! it.
 //!
 //! How values are encoded, and where Parquet pages end, depends on which rows are added at once,
 //! and these come in any batches: so 2,048 are encoded at a time, cut from these or joined. The
@@ -41,37 +42,37 @@ use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::row_range::OpenRange;
+use crate::tables::read::row_range::OpenRange;
 
 /// A row group of fewer rows, in a file that stays, is small.
-pub(super) const SMALL: usize = 1000;
+pub(crate) const SMALL: usize = 1000;
 /// The most rows of a row group that has small Bloom filters: those that a writer collects before
 /// it writes them.
-pub(super) const BATCH: usize = 4096;
+pub(crate) const BATCH: usize = 4096;
 /// The rows that are encoded at a time, and the most rows of a Parquet page.
-pub(super) const PAGE: usize = 2048;
+pub(crate) const PAGE: usize = 2048;
 /// A row group of so many rows is packed as it is; smaller ones are encoded again, together.
-pub(super) const COPIED: usize = 1 << 13;
+pub(crate) const COPIED: usize = 1 << 13;
 /// Rows with values of so many bytes do not wait, however few they are.
-pub(super) const HEAVY: u64 = 4 << 20;
+pub(crate) const HEAVY: u64 = 4 << 20;
 /// The most rows of a row group.
-pub(super) const ROW_GROUP: usize = 1 << 17;
+pub(crate) const ROW_GROUP: usize = 1 << 17;
 
 /// How the row groups of a file are encoded. All else, such as the key-values, is taken from
 /// `full`.
-pub(super) struct Encodings {
+pub(crate) struct Encodings {
     /// Of a row group of many rows.
-    pub(super) full: WriterProperties,
+    pub(crate) full: WriterProperties,
     /// Of one with [`BATCH`] rows or less.
-    pub(super) batch: WriterProperties,
+    pub(crate) batch: WriterProperties,
     /// Of a small one.
-    pub(super) small: WriterProperties,
+    pub(crate) small: WriterProperties,
     /// Whether the file is a bundle.
-    pub(super) is_bundle: bool,
+    pub(crate) is_bundle: bool,
 }
 
 /// Writes the row groups of one file.
-pub(super) struct GroupWriter {
+pub(crate) struct GroupWriter {
     file: SerializedFileWriter<BufWriter<File>>,
     schema: SchemaRef,
     full: ArrowRowGroupWriterFactory,
@@ -163,7 +164,7 @@ impl GroupWriter {
     ///
     /// # Errors
     /// If it cannot be made.
-    pub(super) fn create(path: &Path, schema: SchemaRef, encodings: Encodings) -> Result<GroupWriter> {
+    pub(crate) fn create(path: &Path, schema: SchemaRef, encodings: Encodings) -> Result<GroupWriter> {
         let Encodings { mut full, batch, small, is_bundle } = encodings;
         let of_file = ArrowSchemaConverter::new().convert(&schema)?.root_schema_ptr();
         add_encoded_arrow_schema_to_metadata(&schema, &mut full);
@@ -193,7 +194,7 @@ impl GroupWriter {
     }
 
     /// Adds rows to the row group, and begins others when it is full.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut first = 0;
         while first < batch.num_rows() {
             if self.rows == ROW_GROUP {
@@ -230,12 +231,12 @@ impl GroupWriter {
     }
 
     /// The rows of the row group so far, and the bytes of their values.
-    pub(super) fn size(&self) -> (usize, u64) {
+    pub(crate) fn size(&self) -> (usize, u64) {
         (self.rows, self.bytes)
     }
 
     /// Ends the row group, if it has rows.
-    pub(super) fn end_group(&mut self) -> Result<()> {
+    pub(crate) fn end_group(&mut self) -> Result<()> {
         if let Some(mut columns) = self.columns.take() {
             if self.waiting.rows > 0 {
                 let rest = self.waiting.take(&self.schema, self.waiting.rows)?;
@@ -296,7 +297,7 @@ impl GroupWriter {
     }
 
     /// Ends the piece of a bundle. Returns its size in bytes, which depends on its rows alone.
-    pub(super) fn end_piece(&mut self) -> Result<u64> {
+    pub(crate) fn end_piece(&mut self) -> Result<u64> {
         if self.columns.is_some() {
             self.end_group()?;
         } else {
@@ -309,7 +310,7 @@ impl GroupWriter {
     }
 
     /// Ends the row group, and adds one of another file as it is.
-    pub(super) fn append(&mut self, opened: &OpenRange, number: usize) -> Result<()> {
+    pub(crate) fn append(&mut self, opened: &OpenRange, number: usize) -> Result<()> {
         self.end_group()?;
         let OpenRange { file, footer, .. } = opened;
         let group = footer.metadata().row_group(number);
@@ -331,7 +332,7 @@ impl GroupWriter {
     }
 
     /// Ends the file.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         self.end_group()?;
         self.file.into_inner()?.into_inner().map_err(|error| error.into_error())?;
         Ok(())

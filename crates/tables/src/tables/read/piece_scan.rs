@@ -10,9 +10,9 @@ use std::path::Path;
 use anyhow::Result;
 use arrow_array::RecordBatch;
 
-use super::groups::BATCH;
-use super::read::Scan;
+use super::Scan;
 use super::row_range::RowRange;
+use crate::tables::write::groups::BATCH;
 
 /// The most files between whose pieces a reader stays open: each takes the memory of a batch.
 const MOST_FILES: usize = 8;
@@ -91,7 +91,7 @@ impl<'a> PieceScan<'a> {
 
     /// The same, with batches of at most `most` rows.
     #[must_use]
-    pub(super) fn by(self, most: usize) -> PieceScan<'a> {
+    pub(crate) fn by(self, most: usize) -> PieceScan<'a> {
         PieceScan { most, ..self }
     }
 
