@@ -38,7 +38,8 @@
 //! the place of `held`.
 //!
 //! In reading order: `requirement`, `sets` (what a job gives), `stage` (the parameters), then the
-//! steps as above.
+//! steps as above: `prefixes` and `meet` are in `candidates`, and `compare` has the marks that it
+//! compares by (`marked_elements`).
 //!
 //! The prefixes and the bounds on sizes and on what is left are those of the literature on joins of
 //! sets (Chaudhuri, Ganti, Kaushik: *A primitive operator for similarity joins in data cleaning*,
@@ -46,6 +47,7 @@
 //! Families by the pigeonhole principle, and elements merged by sums of codes, are nigh's.
 
 mod alone;
+mod candidates;
 mod chains;
 mod compare;
 mod distinct_sets;
@@ -53,10 +55,7 @@ mod families;
 mod held;
 mod joined;
 mod known;
-mod marked_elements;
-mod meet;
 mod merged_elements;
-mod prefixes;
 mod prepared;
 mod requirement;
 mod sets;
@@ -67,19 +66,19 @@ use std::rc::Rc;
 
 use anyhow::Result;
 
+pub use self::candidates::prefixes::{FrequentElement, TooManyPairs};
 pub use self::chains::{Chains, NearestSet, chains};
 pub use self::compare::{SetPair, SetsInProcess};
 pub use self::distinct_sets::SetLocation;
 pub use self::families::Family;
 pub use self::joined::{DistinctSet, SetJoin};
-pub use self::prefixes::{FrequentElement, TooManyPairs};
 pub use self::requirement::{ExactShare, Requirement};
 pub use self::sets::{Element, KnownSet, SetPass, SetSource, SetsPass, WeightedSets};
 pub use self::stage::{SetJoinStage, SetJoinStats};
 
+use self::candidates::meet::{Meeting, candidates};
+use self::candidates::prefixes::proposed;
 use self::compare::compare;
-use self::meet::{Meeting, candidates};
-use self::prefixes::proposed;
 use self::prepared::{PreparedSets, prepare};
 
 /// Finds all pairs of sets that meet the requirement, and calls `each` with the pairs of distinct

@@ -7,15 +7,15 @@ use anyhow::{Result, ensure};
 use nigh_exchange::Context;
 
 use super::alone::drop_alone;
+use super::candidates::meet::{Meeting, candidates};
+use super::candidates::prefixes::{Proposed, proposed};
 use super::compare::{SetPair, compare};
 use super::distinct_sets::distinct_sets;
 use super::families::Families;
 use super::held::held;
 use super::joined::{SetJoin, described};
 use super::known::probed;
-use super::meet::{Meeting, candidates};
 use super::merged_elements::{SortedSets, UnmergedElements, merged};
-use super::prefixes::{Proposed, proposed};
 use super::sets::SetSource;
 use super::stage::{SetJoinStage, SetJoinStats};
 

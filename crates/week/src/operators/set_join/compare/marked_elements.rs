@@ -11,7 +11,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::merged_elements::MergedElement;
+use crate::operators::set_join::merged_elements::MergedElement;
 
 /// Elements that are read between two looks at what is left.
 const AT_ONCE: usize = 16;
@@ -30,7 +30,7 @@ struct Slot {
 
 /// The elements of a set, by their ids.
 #[derive(Default)]
-pub(super) struct MarkedElements {
+pub(in crate::operators::set_join) struct MarkedElements {
     slots: Vec<Slot>,
     /// The number of slots in use, a power of two, less one.
     mask: usize,

@@ -18,12 +18,12 @@ use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 use serde::{Deserialize, Serialize};
 
-use super::distinct_sets::SetLocation;
-use super::families::Families;
-use super::merged_elements::SortedSets;
 use super::prefixes::{Proposed, SETS, prefix};
-use super::requirement::Requirement;
-use super::stage::SetJoinStage;
+use crate::operators::set_join::distinct_sets::SetLocation;
+use crate::operators::set_join::families::Families;
+use crate::operators::set_join::merged_elements::SortedSets;
+use crate::operators::set_join::requirement::Requirement;
+use crate::operators::set_join::stage::SetJoinStage;
 use crate::records::{fold, mix, spread};
 use crate::structures::{ExternalSort, Sortable, Sorted};
 
@@ -56,7 +56,7 @@ struct PrefixPosting {
 
 /// Which sets of an element meet each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meeting {
+pub(in crate::operators::set_join) enum Meeting {
     /// All that are not of one family.
     All,
     /// The heaviest with each other one.
@@ -73,7 +73,7 @@ const OLD: u32 = 1 << 31;
 /// set is the one which is marked. Sorted by the other set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(C)]
-pub(super) struct PairToCompare {
+pub(in crate::operators::set_join) struct PairToCompare {
     /// The worker of the other set.
     pub worker: u32,
     /// The number of the other set.
@@ -107,7 +107,7 @@ impl Sortable for PairToCompare {
 ///
 /// # Errors
 /// If a file cannot be written, or a worker of this process failed.
-pub(super) fn candidates(
+pub(in crate::operators::set_join) fn candidates(
     cx: &mut Context,
     stage: &SetJoinStage,
     sets: &Arc<SortedSets>,

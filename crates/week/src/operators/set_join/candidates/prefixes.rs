@@ -16,16 +16,16 @@ use anyhow::{Result, bail};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, KeyRanges, Partition, RangeDealer, by_key};
 
-use super::families::Families;
-use super::merged_elements::SortedSets;
-use super::requirement::Requirement;
-use super::stage::SetJoinStage;
+use crate::operators::set_join::families::Families;
+use crate::operators::set_join::merged_elements::SortedSets;
+use crate::operators::set_join::requirement::Requirement;
+use crate::operators::set_join::stage::SetJoinStage;
 use crate::records::spread;
 
 /// Records of a partition, at most: their sorting stays in the second-level cache.
 const MOST_RECORDS: u64 = 1 << 15;
 /// Sets that are dealt at once, between two checks of the clock.
-pub(super) const SETS: usize = 1 << 10;
+pub(in crate::operators::set_join) const SETS: usize = 1 << 10;
 /// An element with more pairs than so many postings have is dealt to several workers, by blocks of
 /// its postings: a pair of blocks then proposes about a million pairs, however popular the element.
 const BLOCK: u64 = 1024;
@@ -92,7 +92,7 @@ impl std::error::Error for TooManyPairs {}
 
 /// What the prefixes of all sets propose.
 #[derive(Debug, Default)]
-pub(super) struct Proposed {
+pub(in crate::operators::set_join) struct Proposed {
     /// Pairs of sets that have an element in their prefixes, counted once for each such element;
     /// without known ones.
     pub pairs: u64,
@@ -129,7 +129,7 @@ impl Proposed {
 }
 
 /// The length of the prefix of a set: what follows it weighs less than any pair asks for.
-pub(super) fn prefix(requirement: Requirement, sets: &SortedSets, set: usize) -> usize {
+pub(in crate::operators::set_join) fn prefix(requirement: Requirement, sets: &SortedSets, set: usize) -> usize {
     let elements = sets.elements(set);
     let least = requirement.least(sets.sizes[set].into());
     let mut following = 0;
@@ -144,7 +144,7 @@ pub(super) fn prefix(requirement: Requirement, sets: &SortedSets, set: usize) ->
 ///
 /// # Errors
 /// If a worker of this process failed.
-pub(super) fn proposed(
+pub(in crate::operators::set_join) fn proposed(
     cx: &mut Context,
     stage: &SetJoinStage,
     sets: &Arc<SortedSets>,

@@ -3,6 +3,8 @@
 //! Sets of workers of this process are read in memory. Those of other processes are asked for, once
 //! for each round of candidates.
 
+mod marked_elements;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::mem;
@@ -13,12 +15,12 @@ use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{Answerer, Asked, Asker, BlockOf, Context, Dealer, ask};
 
-use super::distinct_sets::SetLocation;
-use super::marked_elements::MarkedElements;
-use super::meet::PairToCompare;
-use super::merged_elements::{MergedElement, SortedSets};
-use super::requirement::Requirement;
-use super::stage::SetJoinStage;
+use self::marked_elements::MarkedElements;
+use crate::operators::set_join::candidates::meet::PairToCompare;
+use crate::operators::set_join::distinct_sets::SetLocation;
+use crate::operators::set_join::merged_elements::{MergedElement, SortedSets};
+use crate::operators::set_join::requirement::Requirement;
+use crate::operators::set_join::stage::SetJoinStage;
 use crate::structures::Sorted;
 
 /// Of the memory for records in flight, the part that the sets of other processes take in a round:
