@@ -24,11 +24,8 @@
 //! each threshold of near-duplicates. Records in flight go to disk beyond `memory`.
 
 mod boilerplate;
-mod classes;
 mod compare_sets;
 mod duplicates;
-mod false_matches;
-mod growth;
 mod near;
 mod one_site;
 mod page_parts;
@@ -42,10 +39,10 @@ pub(super) mod tests;
 mod week_pages;
 
 pub use self::boilerplate::{Boilerplate, RepeatedParagraph, boilerplate};
-pub use self::classes::FalseMatch;
 pub use self::compare_sets::{ComparedPair, PagePair, compare_sets};
+pub use self::duplicates::classes::FalseMatch;
+pub use self::duplicates::growth::{Growth, GrowthStep};
 pub use self::duplicates::{WeekDuplicates, duplicates};
-pub use self::growth::{Growth, GrowthStep};
 pub use self::near::near_duplicates;
 pub use self::one_site::{SiteCounts, site_counts};
 pub use self::page_parts::PageParts;

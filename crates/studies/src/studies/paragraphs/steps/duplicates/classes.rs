@@ -8,7 +8,7 @@ use crate::records::DocId;
 /// The class of a page: its number of pages, and the smallest part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct DuplicateClass {
+pub(in crate::studies::paragraphs::steps) struct DuplicateClass {
     pub size: u32,
     pub part: u32,
 }
@@ -19,7 +19,7 @@ pub(super) struct DuplicateClass {
 pub struct FalseMatch {
     /// The smallest page of each class.
     pub classes: [DocId; 2],
-    pub(super) of_classes: [DuplicateClass; 2],
+    pub(in crate::studies::paragraphs::steps) of_classes: [DuplicateClass; 2],
 }
 
 impl FalseMatch {
@@ -29,7 +29,7 @@ impl FalseMatch {
     }
 
     /// The smallest part of a page of each class.
-    pub(super) fn parts(&self) -> impl Iterator<Item = u32> {
+    pub(in crate::studies::paragraphs::steps) fn parts(&self) -> impl Iterator<Item = u32> {
         self.of_classes.into_iter().map(|class| class.part)
     }
 }

@@ -24,12 +24,12 @@ use nigh_exchange::{BlockOf, Context, Dealer, KeptRecords, Keyed, all_to_all, by
 use serde::{Deserialize, Serialize};
 
 use super::classes::{DuplicateClass, FalseMatch};
-use super::compare_sets::{PagePair, compare_sets};
-use super::page_sets::PageSets;
-use super::source::ParagraphSource;
 use crate::kernels::BitSet;
 use crate::records::{DocId, fold, mix};
 use crate::structures::Ownership;
+use crate::studies::paragraphs::steps::compare_sets::{PagePair, compare_sets};
+use crate::studies::paragraphs::steps::page_sets::{PageSets, SetOfPage};
+use crate::studies::paragraphs::steps::source::ParagraphSource;
 
 /// Counters of frequencies.
 const COUNTERS: usize = 1 << 18;
@@ -41,7 +41,7 @@ const SAMPLE: u64 = 8;
 
 /// How many pages of a sample have a paragraph, at most: paragraphs share counters.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Frequencies(Vec<u32>);
+pub(in crate::studies::paragraphs::steps) struct Frequencies(Vec<u32>);
 
 impl Frequencies {
     /// Counts the paragraphs of a page, if it is in the sample.
@@ -80,7 +80,7 @@ struct ParagraphProbe {
     asks: u32,
     /// The number of its distinct paragraphs.
     distinct: u32,
-    /// Which kinds of hashes its paragraphs have: see [`SetOfPage`](super::page_sets::SetOfPage).
+    /// Which kinds of hashes its paragraphs have: see [`SetOfPage`].
     signature: u64,
     doc: DocId,
 }
@@ -105,7 +105,7 @@ struct SentMatch {
 ///
 /// # Errors
 /// If pages or files cannot be read or written, or a worker of this process failed.
-pub(super) fn false_matches<S: ParagraphSource>(
+pub(in crate::studies::paragraphs::steps) fn false_matches<S: ParagraphSource>(
     cx: &mut Context,
     owned: &Ownership,
     source: &S,
@@ -116,7 +116,7 @@ pub(super) fn false_matches<S: ParagraphSource>(
     let frequencies = frequencies.of_all(cx)?;
     let (mut probes, mut distinct) = (KeptRecords::new(cx.scratch(), cx.memory() / 4), PageSets::default());
     let is_first = |doc: DocId| class_of[owned.index(doc)] == doc;
-    let probe = |key, asks, set: super::page_sets::SetOfPage, doc| ParagraphProbe {
+    let probe = |key, asks, set: SetOfPage, doc| ParagraphProbe {
         key,
         asks,
         distinct: set.distinct,

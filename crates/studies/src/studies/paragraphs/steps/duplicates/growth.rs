@@ -46,7 +46,7 @@ impl Growth {
     ///
     /// # Errors
     /// If a worker of this process failed.
-    pub(super) fn gather(
+    pub(in crate::studies::paragraphs::steps) fn gather(
         cx: &mut Context,
         documents: Vec<u64>,
         classes: BTreeMap<(u32, u64), u64>,

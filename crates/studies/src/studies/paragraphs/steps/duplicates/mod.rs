@@ -11,6 +11,10 @@
 //! reply:  first page of the class, of the set      32 bytes, if there is another page
 //! ```
 
+pub(super) mod classes;
+mod false_matches;
+pub(super) mod growth;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,17 +23,17 @@ use anyhow::{Context as _, Result};
 use bytemuck::{Pod, Zeroable};
 use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 
-use super::classes::{DuplicateClass, FalseMatch};
-use super::false_matches::{Frequencies, false_matches};
-use super::growth::Growth;
-use super::page_parts::PageParts;
-use super::page_records::PageRecords;
-use super::page_sets::PageSets;
-use super::source::ParagraphSource;
-use super::stage::ParagraphStage;
+use self::classes::{DuplicateClass, FalseMatch};
+use self::false_matches::{Frequencies, false_matches};
+use self::growth::Growth;
 use crate::operators::components::component_roots;
 use crate::records::{DocId, Edge};
 use crate::structures::Ownership;
+use crate::studies::paragraphs::steps::page_parts::PageParts;
+use crate::studies::paragraphs::steps::page_records::PageRecords;
+use crate::studies::paragraphs::steps::page_sets::PageSets;
+use crate::studies::paragraphs::steps::source::ParagraphSource;
+use crate::studies::paragraphs::steps::stage::ParagraphStage;
 
 /// The duplicates of a week, as one worker knows them.
 #[derive(Clone, Debug, Default)]
