@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::Engine;
 use super::clusters::ClusterChange;
-use super::doc_table::TextPlace;
 use super::parts::ComparedDocs;
+use super::tables::doc_table::TextPlace;
 use super::texts::{Texts, shingles_of};
 use crate::live::batch::features_of;
 use crate::live::refusal::Refusal;

@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::id_table::IdTable;
+use super::tables::id_table::IdTable;
 use crate::records::mix;
 use crate::structures::ByKey;
 

@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::Engine;
 use super::clusters::ANOTHER_WAY;
-use super::doc_table::NONE;
 use super::parts::SharedKeys;
 use super::sets::NO_ID;
+use super::tables::doc_table::NONE;
 use crate::records::FeatureBits;
 use crate::structures::OwnUnionFind;
 

@@ -13,28 +13,23 @@
 //! If the method verifies clusters, what edges of keys connect are candidates, and the parts of
 //! these that are similar enough are the clusters.
 //!
-//! In reading order: `answers`, `load` (the documents of a store), `doc_table` (documents),
-//! `node_table` (those of each node), `lists` (short lists of numbers), `keys` (the documents of
-//! each key, and the edges between them), `id_table` (its hash table), `parts` (keys and features
-//! in several processes), `sets` (sets of nodes), `fragments` (what is known to be connected, and
-//! the graph of that), `labels` (its labels, by differential dataflow), `verified` (what of that is
-//! similar enough), `page` (equal documents), `pairs` (whether two pages are similar enough),
-//! `texts` (their texts), `clusters` (ids and changes).
+//! In reading order: `answers`, `load` (the documents of a store), `tables` (documents,
+//! those of each node, and how they are found by id), `keys` (the documents of each key, and the
+//! edges between them), `parts` (keys and features in several processes), `sets` (sets of nodes),
+//! `fragments` (what is known to be connected, and the graph of that with its labels), `verified`
+//! (what of that is similar enough), `page` (equal documents), `pairs` (whether two pages are
+//! similar enough), `texts` (their texts), `clusters` (ids and changes).
 
 mod answers;
 mod clusters;
-mod doc_table;
 mod fragments;
-mod id_table;
 mod keys;
-mod labels;
-mod lists;
 mod load;
-mod node_table;
 mod page;
 mod pairs;
 mod parts;
 mod sets;
+mod tables;
 mod texts;
 mod verified;
 
@@ -44,14 +39,14 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use self::clusters::{Clusters, Moved};
-use self::doc_table::{Doc, DocTable, NONE};
 use self::fragments::Fragments;
-use self::id_table::IdTable;
-use self::labels::LabelWorkers;
-use self::node_table::NodeTable;
+use self::fragments::labels::LabelWorkers;
 use self::pairs::Pairs;
 use self::parts::{DocumentFeatures, SharedKeys};
 use self::sets::{NO_ID, Sets};
+use self::tables::doc_table::{Doc, DocTable, NONE};
+use self::tables::id_table::IdTable;
+use self::tables::node_table::NodeTable;
 use self::texts::BatchTexts;
 use self::verified::Verified;
 use super::batch::{Features, LineContent, Record, features};
@@ -61,10 +56,10 @@ use crate::records::{DocumentKey, FeatureBits, KeyHash, fold};
 
 pub use self::answers::{Answer, ClusterAnswer, Counts, Near, NumberedChange};
 pub use self::clusters::ClusterChange;
-pub(super) use self::doc_table::TextPlace;
 pub use self::load::Load;
 pub(super) use self::parts::SharedProcesses;
 pub use self::parts::{KeyProcesses, serve_keys};
+pub(super) use self::tables::doc_table::TextPlace;
 pub(super) use self::texts::{NoTexts, Texts, shingles_of};
 
 /// The changes that an answer has at most.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::lists::ShortLists;
+use super::tables::lists::ShortLists;
 use crate::structures::ByKey;
 
 /// The set of a member that is not there.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::doc_table::{Doc, DocTable, TextPlace};
 use super::page::Documents;
 use super::parts::DocumentFeatures;
+use super::tables::doc_table::{Doc, DocTable, TextPlace};
 use crate::features::Fingerprinter;
 use crate::live::batch::{LineContent, Record, label_of};
 use crate::operators::ingest::page_shingles;

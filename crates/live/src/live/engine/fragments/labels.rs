@@ -1,7 +1,7 @@
 //! The workers that keep the labels of a graph: iterative label propagation in differential
 //! dataflow, whose arrangements stay.
 //!
-//! The nodes are fragments ([`super::fragments`]). A step sends the edges that come and go as one
+//! The nodes are fragments ([`super`]). A step sends the edges that come and go as one
 //! time, and waits until the labels are right at that time; then no earlier time can be asked for,
 //! so that the arrangements merge what belongs to it. It is the same dataflow as that of a weekly
 //! delta.
@@ -20,10 +20,10 @@ use timely::dataflow::operators::probe::Handle;
 use crate::operators::delta::labels_of_edges;
 
 /// An edge of the graph, or a node with its label, that comes (1) or goes (-1).
-pub(super) type Difference = ((u64, u64), i32);
+pub(in crate::live::engine) type Difference = ((u64, u64), i32);
 
 /// Timely workers that keep the labels of a graph.
-pub(super) struct LabelWorkers {
+pub(in crate::live::engine) struct LabelWorkers {
     /// To each worker.
     steps: Vec<Sender<Vec<Difference>>>,
     changes: Receiver<Vec<Difference>>,
@@ -35,7 +35,7 @@ impl LabelWorkers {
     ///
     /// # Errors
     /// If the threads cannot be started.
-    pub(super) fn start(count: usize) -> Result<LabelWorkers> {
+    pub(in crate::live::engine) fn start(count: usize) -> Result<LabelWorkers> {
         let (steps, received): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();
         let received: Vec<Mutex<Option<Receiver<Vec<Difference>>>>> =
             received.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect();
@@ -81,7 +81,7 @@ impl LabelWorkers {
     ///
     /// # Errors
     /// If a worker has ended: that is a fault of nigh.
-    pub(super) fn step(&mut self, differences: &[Difference]) -> Result<Vec<Difference>> {
+    pub(in crate::live::engine) fn step(&mut self, differences: &[Difference]) -> Result<Vec<Difference>> {
         if differences.is_empty() {
             return Ok(Vec::new());
         }

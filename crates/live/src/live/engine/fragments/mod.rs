@@ -19,14 +19,16 @@
 //! So a merge costs an edge, a split costs the smaller part, and the graph stays small. A node is
 //! always connected to the others of its fragment by edges inside of it.
 
+pub(super) mod labels;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anyhow::Result;
 
-use super::keys::EdgeChange;
-use super::labels::{Difference, LabelWorkers};
-use super::parts::SharedKeys;
-use super::sets::Sets;
+use self::labels::{Difference, LabelWorkers};
+use crate::live::engine::keys::EdgeChange;
+use crate::live::engine::parts::SharedKeys;
+use crate::live::engine::sets::Sets;
 use crate::structures::ByKey;
 
 /// A cluster of more fragments is made one fragment. Tests have small clusters.

@@ -8,7 +8,7 @@ use super::id_table::IdTable;
 use crate::records::KeyHash;
 
 /// No document, and the node of a document that is at none.
-pub(super) const NONE: u32 = u32::MAX;
+pub(in crate::live::engine) const NONE: u32 = u32::MAX;
 /// No number in the tables.
 const NO_NUMBER: i64 = i64::MIN;
 /// The place of the name of a document that is gone.
@@ -25,7 +25,7 @@ pub(in crate::live) enum TextPlace {
 
 /// A document.
 #[derive(Clone, Copy)]
-pub(super) struct Doc {
+pub(in crate::live::engine) struct Doc {
     /// The halves of the checksum of its body: with a `u128` a document would have eight bytes
     /// more.
     checksum: [u64; 2],
@@ -36,29 +36,29 @@ pub(super) struct Doc {
     text_bytes: u32,
     name_bytes: u32,
     /// Its node, or [`NONE`].
-    pub(super) node: u32,
+    pub(in crate::live::engine) node: u32,
     /// Its place among the documents of the node.
-    pub(super) place: u32,
+    pub(in crate::live::engine) place: u32,
 }
 
 impl Doc {
     /// The checksum of its body.
-    pub(super) fn checksum(&self) -> u128 {
+    pub(in crate::live::engine) fn checksum(&self) -> u128 {
         u128::from(self.checksum[0]) << 64 | u128::from(self.checksum[1])
     }
 
     /// Notes the checksum of its body.
-    pub(super) fn set_checksum(&mut self, checksum: u128) {
+    pub(in crate::live::engine) fn set_checksum(&mut self, checksum: u128) {
         self.checksum = [(checksum >> 64) as u64, checksum as u64];
     }
 
     /// Its number in the tables, if these have it.
-    pub(super) fn number(&self) -> Option<i64> {
+    pub(in crate::live::engine) fn number(&self) -> Option<i64> {
         (self.number != NO_NUMBER).then_some(self.number)
     }
 
     /// Where its text is.
-    pub(super) fn text(&self) -> Option<TextPlace> {
+    pub(in crate::live::engine) fn text(&self) -> Option<TextPlace> {
         match self.text_bytes {
             0 => Some(TextPlace::Tables { doc: self.number()?, checksum: self.checksum() }),
             bytes => Some(TextPlace::Journal { at: self.text_at, bytes }),
@@ -66,14 +66,14 @@ impl Doc {
     }
 
     /// Notes where its text is in the journal: of no bytes if it is not there.
-    pub(super) fn set_text(&mut self, at: u64, bytes: u32) {
+    pub(in crate::live::engine) fn set_text(&mut self, at: u64, bytes: u32) {
         (self.text_at, self.text_bytes) = (at, bytes);
     }
 }
 
 /// All documents.
 #[derive(Default)]
-pub(super) struct DocTable {
+pub(in crate::live::engine) struct DocTable {
     docs: Vec<Doc>,
     names: String,
     /// How many of `docs` are gone. Their numbers are not used again: documents are ordered by
@@ -84,17 +84,17 @@ pub(super) struct DocTable {
 
 impl DocTable {
     /// How many documents there are.
-    pub(super) fn count(&self) -> u64 {
+    pub(in crate::live::engine) fn count(&self) -> u64 {
         self.docs.len() as u64 - self.gone
     }
 
     /// The numbers of all documents, also of those that are gone.
-    pub(super) fn numbers(&self) -> std::ops::Range<u32> {
+    pub(in crate::live::engine) fn numbers(&self) -> std::ops::Range<u32> {
         0..self.docs.len() as u32
     }
 
     /// Makes room for more documents.
-    pub(super) fn reserve(&mut self, documents: usize, bytes_of_names: usize) {
+    pub(in crate::live::engine) fn reserve(&mut self, documents: usize, bytes_of_names: usize) {
         self.docs.reserve(documents);
         self.names.reserve(bytes_of_names);
         let DocTable { docs, names, by_key, .. } = self;
@@ -102,38 +102,38 @@ impl DocTable {
     }
 
     /// A document; `None` if it is gone.
-    pub(super) fn get(&self, doc: u32) -> Option<&Doc> {
+    pub(in crate::live::engine) fn get(&self, doc: u32) -> Option<&Doc> {
         self.docs.get(doc as usize).filter(|doc| doc.name_at != GONE)
     }
 
     /// A document, for changes; `None` if it is gone.
-    pub(super) fn get_mut(&mut self, doc: u32) -> Option<&mut Doc> {
+    pub(in crate::live::engine) fn get_mut(&mut self, doc: u32) -> Option<&mut Doc> {
         self.docs.get_mut(doc as usize).filter(|doc| doc.name_at != GONE)
     }
 
     /// The name of a document that is there.
-    pub(super) fn name(&self, doc: u32) -> &str {
+    pub(in crate::live::engine) fn name(&self, doc: u32) -> &str {
         name(&self.docs, &self.names, doc)
     }
 
     /// The key of a document that is there.
-    pub(super) fn key(&self, doc: u32) -> KeyHash {
+    pub(in crate::live::engine) fn key(&self, doc: u32) -> KeyHash {
         key(&self.docs, &self.names, doc)
     }
 
     /// The document with this key.
-    pub(super) fn find(&self, key: KeyHash) -> Option<u32> {
+    pub(in crate::live::engine) fn find(&self, key: KeyHash) -> Option<u32> {
         self.by_key.find(hash(key), |doc| self.key(doc) == key)
     }
 
     /// The document with this number in the tables. The numbers of all documents there ascend.
-    pub(super) fn find_number(&self, number: i64) -> Option<u32> {
+    pub(in crate::live::engine) fn find_number(&self, number: i64) -> Option<u32> {
         let place = self.docs.partition_point(|doc| doc.number < number);
         self.docs.get(place).filter(|doc| doc.number == number).map(|_| place as u32)
     }
 
     /// Adds a document, which is at no node.
-    pub(super) fn add(&mut self, name: &str, number: Option<i64>) -> u32 {
+    pub(in crate::live::engine) fn add(&mut self, name: &str, number: Option<i64>) -> u32 {
         let doc = self.docs.len() as u32;
         self.docs.push(Doc {
             checksum: [0; 2],
@@ -152,7 +152,7 @@ impl DocTable {
     }
 
     /// Takes a document away.
-    pub(super) fn remove(&mut self, doc: u32) {
+    pub(in crate::live::engine) fn remove(&mut self, doc: u32) {
         let DocTable { docs, names, by_key, .. } = self;
         let hash_of = |doc: u32| hash(key(docs, names, doc));
         by_key.remove(hash_of(doc), doc, hash_of);

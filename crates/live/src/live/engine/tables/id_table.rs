@@ -9,7 +9,7 @@ const EMPTY: u32 = u32::MAX;
 
 /// A hash table of numbers below `u32::MAX`.
 #[derive(Default)]
-pub(super) struct IdTable {
+pub(in crate::live::engine) struct IdTable {
     /// A power of two of them, or none.
     slots: Vec<u32>,
     used: usize,
@@ -17,12 +17,12 @@ pub(super) struct IdTable {
 
 impl IdTable {
     /// The number with this hash that `is_wanted` accepts.
-    pub(super) fn find(&self, hash: u64, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(in crate::live::engine) fn find(&self, hash: u64, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
         self.place(hash, is_wanted).map(|place| self.slots[place])
     }
 
     /// Adds a number that is not in the table. `hash_of` is the hash of any number in it.
-    pub(super) fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
+    pub(in crate::live::engine) fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
         if (self.used + 1) * 4 > self.slots.len() * 3 {
             self.resize((self.slots.len() * 2).max(8), hash_of);
         }
@@ -31,7 +31,7 @@ impl IdTable {
     }
 
     /// Makes room for more numbers. `hash_of` is the hash of any number in the table.
-    pub(super) fn reserve(&mut self, more: usize, hash_of: impl Fn(u32) -> u64) {
+    pub(in crate::live::engine) fn reserve(&mut self, more: usize, hash_of: impl Fn(u32) -> u64) {
         let wanted = ((self.used + more) * 4).div_ceil(3).next_power_of_two();
         if wanted > self.slots.len().max(8) {
             self.resize(wanted, hash_of);
@@ -39,13 +39,13 @@ impl IdTable {
     }
 
     /// Puts another number with the same hash into the place of one.
-    pub(super) fn replace(&mut self, hash: u64, before: u32, after: u32) {
+    pub(in crate::live::engine) fn replace(&mut self, hash: u64, before: u32, after: u32) {
         let place = self.place(hash, |id| id == before).expect("the number is in the table");
         self.slots[place] = after;
     }
 
     /// Removes a number that is in the table. `hash_of` is the hash of any number in it.
-    pub(super) fn remove(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
+    pub(in crate::live::engine) fn remove(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
         let mut hole = self.place(hash, |other| other == id).expect("the number is in the table");
         let mask = self.slots.len() - 1;
         let mut at = hole;

@@ -7,7 +7,7 @@ const EMPTY: u32 = u32::MAX;
 
 /// Lists of numbers below 2^31, by their own number.
 #[derive(Default)]
-pub(super) struct ShortLists {
+pub(in crate::live::engine) struct ShortLists {
     /// The only number of each list, or the place of its numbers among `several`.
     of: Vec<u32>,
     several: Vec<Vec<u32>>,
@@ -16,19 +16,19 @@ pub(super) struct ShortLists {
 
 impl ShortLists {
     /// How many lists there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::live::engine) fn len(&self) -> usize {
         self.of.len()
     }
 
     /// Makes lists without numbers, so that there are at least `count`.
-    pub(super) fn grow(&mut self, count: usize) {
+    pub(in crate::live::engine) fn grow(&mut self, count: usize) {
         if self.of.len() < count {
             self.of.resize(count, EMPTY);
         }
     }
 
     /// The numbers of a list; none of one that was not made.
-    pub(super) fn get(&self, list: u32) -> &[u32] {
+    pub(in crate::live::engine) fn get(&self, list: u32) -> &[u32] {
         match self.of.get(list as usize) {
             None | Some(&EMPTY) => &[],
             Some(number) if number & SEVERAL == 0 => std::slice::from_ref(number),
@@ -37,7 +37,7 @@ impl ShortLists {
     }
 
     /// Adds a number at the end of a list, and returns its place there.
-    pub(super) fn push(&mut self, list: u32, number: u32) -> u32 {
+    pub(in crate::live::engine) fn push(&mut self, list: u32, number: u32) -> u32 {
         assert!(number < SEVERAL, "two billion numbers");
         match self.of[list as usize] {
             EMPTY => {
@@ -62,7 +62,7 @@ impl ShortLists {
     }
 
     /// Takes the number at a place out of a list. The last one takes its place, and is returned.
-    pub(super) fn swap_remove(&mut self, list: u32, place: u32) -> Option<u32> {
+    pub(in crate::live::engine) fn swap_remove(&mut self, list: u32, place: u32) -> Option<u32> {
         let of = self.of[list as usize];
         if of & SEVERAL == 0 {
             assert!(place == 0, "a list of one number has no other place");
@@ -81,7 +81,7 @@ impl ShortLists {
     }
 
     /// Takes all numbers out of a list.
-    pub(super) fn take(&mut self, list: u32) -> Vec<u32> {
+    pub(in crate::live::engine) fn take(&mut self, list: u32) -> Vec<u32> {
         match std::mem::replace(&mut self.of[list as usize], EMPTY) {
             EMPTY => Vec::new(),
             only if only & SEVERAL == 0 => vec![only],

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use super::doc_table::{DocTable, NONE};
-use super::keys::MOST_NODES;
 use super::lists::ShortLists;
+use crate::live::engine::keys::MOST_NODES;
 
 /// Above this many documents a node has a map of its checksums.
 const COUNTED: usize = 32;
 
 /// The documents of all nodes.
 #[derive(Default)]
-pub(super) struct NodeTable {
+pub(in crate::live::engine) struct NodeTable {
     docs: ShortLists,
     free: Vec<u32>,
     /// The number of documents of a node by checksum, if there are many.
@@ -24,22 +24,22 @@ pub(super) struct NodeTable {
 
 impl NodeTable {
     /// How many nodes there are.
-    pub(super) fn count(&self) -> u64 {
+    pub(in crate::live::engine) fn count(&self) -> u64 {
         (self.docs.len() - self.free.len()) as u64
     }
 
     /// The documents of a node.
-    pub(super) fn docs(&self, node: u32) -> &[u32] {
+    pub(in crate::live::engine) fn docs(&self, node: u32) -> &[u32] {
         self.docs.get(node)
     }
 
     /// The smallest document of a node.
-    pub(super) fn first(&self, node: u32) -> Option<u32> {
+    pub(in crate::live::engine) fn first(&self, node: u32) -> Option<u32> {
         self.docs(node).iter().copied().min()
     }
 
     /// How many documents of a node have a checksum.
-    pub(super) fn copies(&self, node: u32, checksum: u128, docs: &DocTable) -> u32 {
+    pub(in crate::live::engine) fn copies(&self, node: u32, checksum: u128, docs: &DocTable) -> u32 {
         match self.copies.get(&node) {
             Some(copies) => copies.get(&checksum).copied().unwrap_or_default(),
             None => {
@@ -50,17 +50,17 @@ impl NodeTable {
     }
 
     /// Whether a node has a vector.
-    pub(super) fn has_vector(&self, node: u32) -> bool {
+    pub(in crate::live::engine) fn has_vector(&self, node: u32) -> bool {
         !self.checksums.contains_key(&node)
     }
 
     /// The node of documents without words that have this checksum.
-    pub(super) fn without_words(&self, checksum: u128) -> Option<u32> {
+    pub(in crate::live::engine) fn without_words(&self, checksum: u128) -> Option<u32> {
         self.wordless.get(&checksum).copied()
     }
 
     /// A node without documents: with a vector, or without words and with this checksum.
-    pub(super) fn make(&mut self, wordless: Option<u128>) -> u32 {
+    pub(in crate::live::engine) fn make(&mut self, wordless: Option<u128>) -> u32 {
         let node = self.free.pop().unwrap_or(self.docs.len() as u32);
         assert!(node < MOST_NODES, "two billion vectors");
         self.docs.grow(node as usize + 1);
@@ -73,7 +73,7 @@ impl NodeTable {
 
     /// Forgets what is known of a node without documents. [`NodeTable::reuse`] gives its number
     /// again.
-    pub(super) fn forget(&mut self, node: u32) {
+    pub(in crate::live::engine) fn forget(&mut self, node: u32) {
         self.copies.remove(&node);
         if let Some(checksum) = self.checksums.remove(&node) {
             self.wordless.remove(&checksum);
@@ -81,12 +81,12 @@ impl NodeTable {
     }
 
     /// Nodes that were forgotten may be made again.
-    pub(super) fn reuse(&mut self, nodes: Vec<u32>) {
+    pub(in crate::live::engine) fn reuse(&mut self, nodes: Vec<u32>) {
         self.free.extend(nodes);
     }
 
     /// Adds a document to a node.
-    pub(super) fn put(&mut self, docs: &mut DocTable, doc: u32, node: u32) {
+    pub(in crate::live::engine) fn put(&mut self, docs: &mut DocTable, doc: u32, node: u32) {
         let place = self.docs.push(node, doc);
         let Some(page) = docs.get_mut(doc) else { return };
         (page.node, page.place) = (node, place);
@@ -103,7 +103,7 @@ impl NodeTable {
     }
 
     /// Takes a document from its node.
-    pub(super) fn take(&mut self, docs: &mut DocTable, doc: u32) {
+    pub(in crate::live::engine) fn take(&mut self, docs: &mut DocTable, doc: u32) {
         let Some(page) = docs.get_mut(doc) else { return };
         let (node, place) = (page.node, page.place);
         page.node = NONE;
