@@ -15,26 +15,22 @@
 //! - `nigh live`: `live.rs` keeps clusters right while documents come and go; only with the feature
 //!   `live`.
 //! - `nigh bench` measures speed: see `crate::bench`, which is compiled with the feature `bench`.
-//! - `nigh pool`: `pool.rs` makes keys, `check.rs` checks the hosts; only with the feature `pool`.
-//! - `nigh worker` (`worker.rs`), `nigh live-keys` (`live.rs`) and `nigh probe` are hidden: other
-//!   processes of `nigh` start them.
+//! - `nigh pool`: `pool` makes keys and checks the hosts; only with the feature `pool`.
+//! - `nigh worker` (`session/worker.rs`), `nigh live-keys` (`live.rs`) and `nigh probe` are hidden:
+//!   other processes of `nigh` start them.
 //!
-//! What they share: `args.rs` (the flags of `run`), `fields.rs` (those that set fields of its job),
-//! `columns.rs` (whether inputs have the columns that they name), `session.rs` (one run, in this
-//! process or in several), `run_record.rs` (what is known of it at its end), `workers.rs` (how many
-//! workers a run has), `signals.rs` (what Ctrl-C does), `print.rs` (results on stdout), `errors.rs`
-//! (the exit codes).
+//! What they share: `args` (the flags of `run`, with those that set fields of its job),
+//! `columns.rs` (whether inputs have the columns that they name), `session` (one run, in this
+//! process or in several: what is known of it at its end, how many workers it has, what Ctrl-C
+//! does), `print.rs` (results on stdout), `errors.rs` (the exit codes).
 //!
 //! Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 failed, 2 wrong use,
 //! 3 too many rejects, 130 and 143 stopped by a signal.
 
 mod args;
-#[cfg(feature = "pool")]
-mod check;
 mod columns;
 mod errors;
 mod export;
-mod fields;
 mod help;
 mod init;
 mod job;
@@ -45,12 +41,8 @@ mod look;
 mod pool;
 mod print;
 mod roll_up;
-mod run_record;
 mod session;
-mod signals;
 mod store;
-mod worker;
-mod workers;
 
 use std::process::ExitCode;
 
@@ -62,9 +54,9 @@ use job::run::run;
 use job::{add, studies};
 #[cfg(feature = "bench")]
 use session::check_kernels;
-use signals::leave_to_handler;
+use session::signals::leave_to_handler;
+use session::worker::worker;
 use store::{catalog, delete, index, reshard, upgrade, vacuum, verify};
-use worker::worker;
 
 #[cfg(feature = "bench")]
 use crate::bench;
@@ -248,9 +240,8 @@ pub fn main() -> ExitCode {
         #[cfg(not(feature = "bench"))]
         Command::Bench(args) => args.refuse(),
         #[cfg(feature = "bench")]
-        Command::Bench(args) => {
-            check_kernels().and_then(|()| bench::bench(&args, |task| worker::ProcessWork::Bench(task).json_text()))
-        }
+        Command::Bench(args) => check_kernels()
+            .and_then(|()| bench::bench(&args, |task| session::worker::ProcessWork::Bench(task).json_text())),
         #[cfg(feature = "pool")]
         Command::Pool(args) => pool::pool(&args),
         Command::Completions(args) => help::completions(&args),

@@ -50,7 +50,7 @@ pub(crate) struct FieldFlags {
 
 /// What a variable of a flag without a value may say: `true`, `yes`, `on`, `1`, and their
 /// opposites.
-pub(super) fn truth() -> BoolishValueParser {
+pub(in crate::cli) fn truth() -> BoolishValueParser {
     BoolishValueParser::new()
 }
 

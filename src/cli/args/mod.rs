@@ -1,12 +1,14 @@
 //! The flags of `nigh run`. Each is also an environment variable: `NIGH_` and its name, in
 //! capitals.
 
+pub(super) mod fields;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::fields::{FieldFlags, truth};
+use self::fields::{FieldFlags, truth};
 use crate::config::{Absent, Count, WeekName};
 use crate::log::{Display, Log};
 

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::args::RunArgs;
 use crate::cli::errors::WrongUse;
-use crate::cli::run_record::{Done, RunRecord};
+use crate::cli::session::run_record::{Done, RunRecord};
+use crate::cli::session::signals::stop_on_signals;
+use crate::cli::session::workers::{WorkerCount, warn_above_cores};
 use crate::cli::session::{Session, check_name, locate_store, lock, notify, read_manifest, take_work};
-use crate::cli::signals::stop_on_signals;
-use crate::cli::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Chunks, Config};
 use crate::jobs::chunks::{ChunksPlan, ChunksSummary, make_chunks};
 use crate::launch::Pool;

@@ -10,9 +10,9 @@ use clap::{Args, Parser};
 
 use crate::cli::args::RunArgs;
 use crate::cli::errors::WrongUse;
-use crate::cli::run_record::RunRecord;
+use crate::cli::session::run_record::RunRecord;
+use crate::cli::session::signals::command_text;
 use crate::cli::session::{check_kernels, check_name, pool_of, read_manifest};
-use crate::cli::signals::command_text;
 use crate::config::{Config, Count, WeekName, read_config};
 use crate::job_file::{AnyJob, read_job_with};
 use crate::log::{Display, Log};

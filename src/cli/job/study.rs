@@ -8,12 +8,12 @@ use anyhow::{Result, ensure};
 
 use crate::cli::args::RunArgs;
 use crate::cli::errors::WrongUse;
-use crate::cli::run_record::{Done, RunRecord};
+use crate::cli::session::run_record::{Done, RunRecord};
+use crate::cli::session::signals::stop_on_signals;
+use crate::cli::session::worker;
+use crate::cli::session::worker::ProcessWork;
+use crate::cli::session::workers::{WorkerCount, warn_above_cores};
 use crate::cli::session::{Session, check_name, locate_store, lock, notify, open_bucket, take_work};
-use crate::cli::signals::stop_on_signals;
-use crate::cli::worker;
-use crate::cli::worker::ProcessWork;
-use crate::cli::workers::{WorkerCount, warn_above_cores};
 use crate::config::{Bytes, Config};
 use crate::launch::{Peers, Pool};
 use crate::log::Log;

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::cli::args::RunArgs;
 use crate::cli::errors::WrongUse;
-use crate::cli::signals::HAS_STOP_HANDLER;
+use crate::cli::session::signals::HAS_STOP_HANDLER;
 use crate::config::{Bytes, Config, Tasks};
 use crate::launch::{EventSink, Pool, SchedulerTask, TaskNotice, serve_task};
 use crate::log::Log;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::errors::WrongUse;
-use super::session::locate_store;
+use crate::cli::errors::WrongUse;
+use crate::cli::session::locate_store;
 use crate::config::{Bytes, read_config};
 use crate::job_file::{AnyJob, read_job};
 use crate::launch::{CheckedHost, HostReach, Pool, Questions, check as ask};
@@ -74,7 +74,7 @@ impl MarkerFile {
 /// Checks the pool, and prints a table with one row for each process, and what to fix.
 pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
     let config = read_config(&args.config).map_err(WrongUse::from_error)?;
-    let pool = super::session::pool_of(&config, None)?;
+    let pool = crate::cli::session::pool_of(&config, None)?;
     let job = args.job.as_deref().map(read_job).transpose().map_err(WrongUse::from_error)?;
     let (store, input, reading) = match job {
         None => (None, Vec::new(), None),

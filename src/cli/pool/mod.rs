@@ -1,12 +1,14 @@
 //! `nigh pool`: makes TLS keys for several machines, and checks that they are ready to run a job.
 
+mod check;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use super::check::{CheckArgs, check};
+use self::check::{CheckArgs, check};
 use crate::config::Count;
 use crate::launch::{DEFAULT_DAYS, MadeKeys};
 use crate::report::print;

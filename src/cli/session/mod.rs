@@ -1,6 +1,11 @@
 //! One run of a command: its store, its pool, and its work in this process or in several, with
 //! progress and metrics.
 
+pub(super) mod run_record;
+pub(super) mod signals;
+pub(super) mod worker;
+pub(super) mod workers;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, bail, ensure};
 use serde::de::DeserializeOwned;
 
-use super::errors::WrongUse;
-use super::run_record::RunRecord;
-use super::worker::ProcessWork;
+use self::run_record::RunRecord;
+use self::worker::ProcessWork;
+use crate::cli::errors::WrongUse;
 use crate::config::{Config, Count};
 use crate::launch::{EventSink, Outcome, Pool, exit_on_panic, supervise};
 use crate::live::Service;

@@ -8,9 +8,9 @@ use std::time::Instant;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::args::RunArgs;
-use super::errors::WrongUse;
-use super::print::json_text;
+use crate::cli::args::RunArgs;
+use crate::cli::errors::WrongUse;
+use crate::cli::print::json_text;
 use crate::log::Log;
 use crate::metrics::{RunEnd, RunLabels, previous_success, write_file};
 use crate::records::Week;

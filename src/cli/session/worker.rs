@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::errors::{exit_code, is_transient};
-use super::print::json_text;
+use crate::cli::errors::{exit_code, is_transient};
+use crate::cli::print::json_text;
 use crate::jobs;
 use crate::launch::{EXIT_PANIC, GenerationWork, Outcome, Peers, exit_on_panic, run_workers, serve};
 use crate::plan::Plan;

@@ -8,7 +8,7 @@
 
 use anyhow::Result;
 
-use super::errors::WrongUse;
+use crate::cli::errors::WrongUse;
 use crate::config::{Config, Count};
 use crate::launch::Pool;
 use crate::log::Log;

@@ -12,7 +12,7 @@ use super::remake::{Opened, RemakeArgs};
 use crate::cli::errors::WrongUse;
 use crate::cli::print::print_json;
 use crate::cli::session::refuse_pending;
-use crate::cli::workers::warn_above_cores;
+use crate::cli::session::workers::warn_above_cores;
 use crate::jobs::deletion::{self, MatchingDocs};
 use crate::log::Log;
 use crate::records::{DocumentKey, Week};

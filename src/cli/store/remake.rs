@@ -9,13 +9,13 @@ use clap::Args;
 
 use crate::cli::errors::WrongUse;
 use crate::cli::job::week::read_summary;
-use crate::cli::run_record::RunRecord;
+use crate::cli::session::run_record::RunRecord;
+use crate::cli::session::signals::stop_on_signals;
+use crate::cli::session::worker::{ProcessWork, cluster};
+use crate::cli::session::workers::WorkerCount;
 use crate::cli::session::{
     Session, check_kernels, check_name, locate_store, lock, notify, pool_of, read_manifest, take_work,
 };
-use crate::cli::signals::stop_on_signals;
-use crate::cli::worker::{ProcessWork, cluster};
-use crate::cli::workers::WorkerCount;
 use crate::config::{Absent, Canonical, Cluster, Config, Count, Keep, Mode, Reading, Verify, read_config};
 use crate::jobs::deletion;
 use crate::launch::{Peers, Pool};

@@ -12,7 +12,7 @@ use crate::cli::errors::WrongUse;
 use crate::cli::job::advice::few_candidates;
 use crate::cli::job::week::read_summary;
 use crate::cli::print::{print_json, result_text};
-use crate::cli::workers::warn_above_cores;
+use crate::cli::session::workers::warn_above_cores;
 use crate::config::{Method, Similarity, Verify};
 use crate::log::Log;
 use crate::readers;

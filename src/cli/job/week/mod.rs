@@ -17,11 +17,11 @@ use self::job_changes::{changed_fields, check_job, listed, other_choice};
 use super::advice::{default_links, few_candidates};
 use crate::cli::args::RunArgs;
 use crate::cli::errors::WrongUse;
-use crate::cli::run_record::{Done, RunRecord};
+use crate::cli::session::run_record::{Done, RunRecord};
+use crate::cli::session::signals::stop_on_signals;
+use crate::cli::session::worker::{ProcessWork, cluster};
+use crate::cli::session::workers::{WorkerCount, notice_without_shard, warn_above_cores};
 use crate::cli::session::{Session, check_name, locate_store, lock, notify, open_bucket, refuse_pending, take_work};
-use crate::cli::signals::stop_on_signals;
-use crate::cli::worker::{ProcessWork, cluster};
-use crate::cli::workers::{WorkerCount, notice_without_shard, warn_above_cores};
 use crate::config::{
     Absent, Bytes, Canonical, Cluster, Config, Content, Method, Mode, Reading, SameId, Share, Verify, WeekName,
 };
