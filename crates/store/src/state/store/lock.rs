@@ -2,7 +2,7 @@
 //!
 //! It is an advisory lock of the system (`flock`) on the file `_nigh/lock`, so a kill releases it.
 //! The file also names the process that took the lock, for messages. (A store in a bucket has a
-//! lease instead: `mirror/lease.rs`.)
+//! lease instead: `mirror/lease`.)
 //!
 //! A process that holds the lock can lend it to a command that it starts, as the standard input of
 //! that command. The lock belongs to the open file, which both then have: so it is never free
