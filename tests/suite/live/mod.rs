@@ -1,6 +1,8 @@
 //! Documents that come and go over HTTP: against one run over what is there; kills; hostile
 //! clients.
 
+/// A client that follows the changes of clusters.
+mod changes;
 /// Clients of a live process in Python.
 pub mod clients;
 /// Commits that a live process makes by itself, and the lock meanwhile.
