@@ -1,5 +1,4 @@
-//! Deleted pages leave no trace, and the rest is as if they had not been crawled; old weeks go and
-//! nothing else changes.
+//! Deleted pages leave no trace, and the rest is as if they had not been crawled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::program::{copy_folder, each, files, has_week, longs, nigh, records, run, run_well, tables, texts, week};
 
-const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
+pub(super) const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 const HOSTS: usize = 6;
 
 /// A page of a made-up crawl: its URL, and its line of the file.
@@ -38,7 +37,7 @@ fn crawl(week: usize, without: &UrlPatterns) -> String {
 }
 
 /// A store of some of the weeks.
-struct StoreOfWeeks {
+pub(super) struct StoreOfWeeks {
     folder: tempfile::TempDir,
     /// Where its crawls are, and those of its copies: tables name the file of a page.
     crawls: Rc<tempfile::TempDir>,
@@ -46,14 +45,14 @@ struct StoreOfWeeks {
 
 impl StoreOfWeeks {
     /// The first so many weeks.
-    fn new(weeks: usize) -> StoreOfWeeks {
+    pub(super) fn new(weeks: usize) -> StoreOfWeeks {
         let [folder, crawls] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let made = StoreOfWeeks { folder, crawls: Rc::new(crawls) };
         (0..weeks).for_each(|week| made.add(week, &UrlPatterns::default()));
         made
     }
 
-    fn add(&self, week: usize, without: &UrlPatterns) {
+    pub(super) fn add(&self, week: usize, without: &UrlPatterns) {
         let (job, input) = (self.folder.path().join("job.toml"), self.crawls.path().join("crawl.jsonl"));
         let kind = if week == 0 { "cluster" } else { "weekly" };
         let method = if week == 0 { "[cluster.method]\nshards = 8\n" } else { "" };
@@ -64,20 +63,20 @@ impl StoreOfWeeks {
         run_well(&["run", job, "-q", "--store", &self.store(), "--week", WEEKS[week], "--input", input]);
     }
 
-    fn store(&self) -> String {
+    pub(super) fn store(&self) -> String {
         self.folder.path().join("store").to_str().unwrap().to_owned()
     }
 
-    fn week(&self, week: usize) -> PathBuf {
+    pub(super) fn week(&self, week: usize) -> PathBuf {
         crate::program::week(Path::new(&self.store()), WEEKS[week])
     }
 
-    fn delete(&self, flags: &[&str]) -> String {
+    pub(super) fn delete(&self, flags: &[&str]) -> String {
         run_well(&[&["delete", "-q", "--store", &self.store()], flags].concat()).stdout
     }
 
     /// The same store elsewhere.
-    fn copy(&self) -> StoreOfWeeks {
+    pub(super) fn copy(&self) -> StoreOfWeeks {
         let copy = StoreOfWeeks { folder: tempfile::tempdir().unwrap(), crawls: self.crawls.clone() };
         let store = self.store();
         if Path::new(&store).exists() {
@@ -86,13 +85,13 @@ impl StoreOfWeeks {
         copy
     }
 
-    fn tables(&self) -> BTreeMap<String, Vec<u8>> {
+    pub(super) fn tables(&self) -> BTreeMap<String, Vec<u8>> {
         tables(Path::new(&self.store()))
     }
 }
 
 /// The names of tables that differ.
-fn differing(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+pub(super) fn differing(a: &BTreeMap<String, Vec<u8>>, b: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
     assert!(a.len() >= WEEK_TABLES.len() - 1, "{} tables are too few to compare", a.len());
     let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     names.into_iter().filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
@@ -554,73 +553,4 @@ fn a_killed_deletion_goes_on_with_other_workers() {
         assert_eq!(differing(&copy.tables(), &whole), [""; 0], "{first} workers, then {second}");
     }
     assert!(killed > 2, "{killed} kills came between the segments and the commit");
-}
-
-#[test]
-fn later_weeks_are_the_same_after_old_weeks_are_removed() {
-    let kept = StoreOfWeeks::new(2);
-    let gone = kept.copy();
-    let store = gone.store();
-    let dry = run_well(&["vacuum", "--store", &store, "--keep", "1", "--dry-run"]).stdout;
-    assert!(dry.contains("Would remove 1 week: 2024-01-08"), "{dry}");
-    assert!(gone.tables() == kept.tables());
-    let vacuum = |flags: &[&str]| run_well(&[&["vacuum", "--store", &store], flags].concat()).stdout;
-    assert!(vacuum(&["--keep", "1"]).contains("Removed 1 week: 2024-01-08"));
-    assert!(vacuum(&["--keep", "1"]).contains("Nothing to remove"));
-    // What a killed run of a pool left is in a folder that only this run knew.
-    let left = Path::new(&store).join("_nigh/work-4711/week=2024-01-08");
-    std::fs::create_dir_all(&left).unwrap();
-    for flags in [&["--keep", "1", "--dry-run"][..], &["--keep", "1"]] {
-        assert!(left.exists());
-        let said = vacuum(flags);
-        assert!(said.contains("week=2024-01-08"), "{said}");
-    }
-    assert!(!left.exists());
-    assert!(!has_week(&gone.week(0)));
-    assert!(!Path::new(&store).join("clusters/week=2024-01-08").exists());
-    for week in [2, 3] {
-        [&kept, &gone].into_iter().for_each(|weeks| weeks.add(week, &UrlPatterns::default()));
-        let (kept, gone) = (tables(&kept.week(week)), tables(&gone.week(week)));
-        assert_eq!(differing(&kept, &gone), [""; 0], "{week}");
-    }
-    assert!(vacuum(&["--before", "2024-01-25", "--json"]).contains("\"weeks\":[\"2024-01-15\",\"2024-01-22\"]"));
-    let own = std::fs::read_dir(Path::new(&store).join("_nigh")).unwrap().map(|entry| entry.unwrap().file_name());
-    let removed: Vec<_> = own.filter(|name| name.to_string_lossy().starts_with("before=")).collect();
-    assert_eq!(removed, ["before=2024-01-29"], "the URLs of removed weeks are in one place");
-    // A week whose predecessor is gone can lose pages, too.
-    let changes = files(&gone.week(3), "changes").iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
-    [&kept, &gone].into_iter().for_each(|weeks| _ = weeks.delete(&["--host", "h1.example"]));
-    let (mut with, mut without) = (tables(&kept.week(3)), tables(&gone.week(3)));
-    let since = |tables: &mut BTreeMap<String, Vec<u8>>| tables.retain(|name, _| !name.starts_with("changes/"));
-    since(&mut with);
-    since(&mut without);
-    assert_eq!(differing(&with, &without), [""; 0]);
-    let now = files(&gone.week(3), "changes").iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
-    assert!(now == changes, "the changes since a week that is removed are not computed again");
-    run_well(&["run", "jobs/evolution.toml", "-q", "--store", &store]);
-    let again =
-        run(&["run", "jobs/weekly.toml", "--store", &store, "--week", WEEKS[3], "--input", "README.md", "--replace"]);
-    assert!(again.code == Some(1), "{}", again.stderr);
-}
-
-#[test]
-fn a_vacuum_killed_at_any_moment_is_finished_by_the_next_commands() {
-    let base = StoreOfWeeks::new(3);
-    let whole = base.copy();
-    let begun = Instant::now();
-    run_well(&["vacuum", "--store", &whole.store(), "--keep", "1"]);
-    let (took, whole) = (begun.elapsed(), whole.tables());
-    for round in 0..8 {
-        let copy = base.copy();
-        let store = copy.store();
-        let arguments = ["vacuum", "--store", &store, "--keep", "1"];
-        let mut child = nigh(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(took * round / 7 + Duration::from_millis(1));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        // Whatever writes to the store mends it.
-        copy.delete(&["--host", "h9.example"]);
-        run_well(&arguments);
-        assert_eq!(differing(&copy.tables(), &whole), [""; 0], "round {round}");
-    }
 }

@@ -4,7 +4,7 @@
 mod batches;
 /// Jobs whose fields changed since their week was made.
 mod changed_jobs;
-/// Deleted pages and removed weeks.
+/// Deleted pages.
 mod deletion;
 /// Histories of small stores, with deletions and removed weeks.
 mod histories;
@@ -18,6 +18,8 @@ pub mod missing;
 pub mod partial;
 /// Links through redirects count for the studies.
 pub mod redirected;
+/// Old weeks that are removed.
+mod removed;
 /// A store that gets more shards, against one that had them from the first.
 mod reshard;
 /// A store of an older version is brought up to date.
