@@ -19,7 +19,7 @@ use html5gum::{Token, Tokenizer};
 
 use crate::live::{Response, response};
 use crate::looking::page::three_weeks;
-use crate::program::{longs, nigh, run_well, week};
+use crate::program::{data, longs, nigh, run_well, week};
 
 /// A server, which is ended at the end.
 struct Served {
@@ -266,4 +266,14 @@ fn every_link_of_every_page_leads_somewhere() {
     let expected: BTreeSet<i64> = in_clusters.map(|(id, _)| *id).collect();
     assert_eq!(listed.len(), expected.len());
     assert_eq!(listed.into_iter().collect::<BTreeSet<i64>>(), expected);
+    drop(served);
+    // The last week again, from other files: what studies found is of the week as it was.
+    let inputs = data("week-2024-01-15/*.warc.gz");
+    let replace = ["--week", "2024-01-22", "--replace", "--input", inputs.to_str().unwrap()];
+    run_well(&[&["run", "jobs/example.toml", "--quiet", "--store", name][..], &replace].concat());
+    let served = Served::start(&store, &[]);
+    let has_findings = |(_, html): &(&String, &String)| html.contains("Mirrors by content");
+    let answers = pages.iter().filter(has_findings).map(|(path, _)| served.send("GET", path, &[]));
+    let there: Vec<String> = answers.filter(|answer| answer.status == 200).map(|answer| answer.body).collect();
+    assert!(!there.is_empty() && !there.iter().any(|html| html.contains("Mirrors by content")));
 }
