@@ -1,4 +1,5 @@
-//! The inputs of a week: what is checked of them before the run, beside those of earlier weeks.
+//! The inputs of a week: what is checked of them before the run, beside those of earlier weeks, and
+//! which of them changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +10,39 @@ use super::WeekRequest;
 use crate::cli::columns::check_columns;
 use crate::cli::errors::WrongUse;
 use crate::config::{Absent, Reading, SameId, Verify};
-use crate::plan::{folder_of, inputs_at_hand, job_of_week};
+use crate::plan::{Plan, folder_of, inputs_at_hand, job_of_week};
 use crate::readers::{Dialect, Input, KeysOfInput, Location};
 use crate::records::DocumentKey;
-use crate::state::{Earlier, Store, WholeWeek};
+use crate::state::{Earlier, InputKey, Store, WholeWeek};
+
+/// The number of changed files that a message names.
+const MOST_NAMED: usize = 5;
+
+/// Names the inputs that changed since `before`; `None` if none of the same name did.
+pub(super) fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
+    some_names(&plan.changed_since(before)).map(|names| format!("{names} changed since"))
+}
+
+/// What to say of files that changed since the run began; `None` if none did.
+pub(super) fn changed_while_read(inputs: &[Input]) -> Option<String> {
+    let changed: Vec<&Input> = inputs.iter().filter(|input| input.has_changed()).collect();
+    let names = some_names(&changed)?;
+    let (read, now, complete) =
+        if changed.len() == 1 { ("it", "it has", "it is") } else { ("them", "they have", "they are") };
+    Some(format!(
+        "{names} changed while this run read {read}: the week may lack what {now} now. Run again with --replace when {complete} complete"
+    ))
+}
+
+/// The names of the first inputs, and how many more there are; `None` if there are none.
+fn some_names(inputs: &[&Input]) -> Option<String> {
+    let names: Vec<&str> = inputs.iter().take(MOST_NAMED).map(|input| input.name.as_str()).collect();
+    let more = match inputs.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more files"),
+    };
+    (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
+}
 
 /// What documents are known by, given what is known of inputs; `None` if nothing is.
 ///

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 
+use self::inputs::{changed_files, changed_while_read};
 use self::job_changes::{changed_fields, check_job, listed, other_choice};
 use super::advice::{default_links, few_candidates};
 use crate::cli::args::RunArgs;
@@ -36,13 +37,10 @@ use crate::records::{DocumentKey, Week};
 use crate::report;
 use crate::report::{Disk, print};
 use crate::sheet::grouped;
-use crate::state::{Begun, Earlier, InputKey, Manifest, Store, WeekJournal};
+use crate::state::{Begun, Earlier, Manifest, Store, WeekJournal};
 use crate::structures::CompactSort as _;
 use crate::summary::Summary;
 use crate::text::printable_lines;
-
-/// The number of changed files that a message names.
-const MOST_NAMED: usize = 5;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(
@@ -196,32 +194,6 @@ fn make(
 /// The summary that is kept with a committed week.
 pub(crate) fn read_summary(store: &Store, week: Week) -> Result<Summary> {
     Summary::read(&store.records(&store.committed(week)?))
-}
-
-/// Names the inputs that changed since `before`; `None` if none of the same name did.
-fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
-    some_names(&plan.changed_since(before)).map(|names| format!("{names} changed since"))
-}
-
-/// What to say of files that changed since the run began; `None` if none did.
-fn changed_while_read(inputs: &[Input]) -> Option<String> {
-    let changed: Vec<&Input> = inputs.iter().filter(|input| input.has_changed()).collect();
-    let names = some_names(&changed)?;
-    let (read, now, complete) =
-        if changed.len() == 1 { ("it", "it has", "it is") } else { ("them", "they have", "they are") };
-    Some(format!(
-        "{names} changed while this run read {read}: the week may lack what {now} now. Run again with --replace when {complete} complete"
-    ))
-}
-
-/// The names of the first inputs, and how many more there are; `None` if there are none.
-fn some_names(inputs: &[&Input]) -> Option<String> {
-    let names: Vec<&str> = inputs.iter().take(MOST_NAMED).map(|input| input.name.as_str()).collect();
-    let more = match inputs.len() - names.len() {
-        0 => String::new(),
-        more => format!(" and {more} more files"),
-    };
-    (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
 }
 
 /// A job with config and flags applied, before the store is read.

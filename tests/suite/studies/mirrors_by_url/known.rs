@@ -1,5 +1,5 @@
-//! What is known of hosts, URLs and pages before a mirrors-by-url job, in dictionaries: the tables of
-//! a week, and what lists say.
+//! What is known of hosts, URLs and pages before a mirrors-by-url job, in dictionaries: the tables
+//! of a week, and what lists say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

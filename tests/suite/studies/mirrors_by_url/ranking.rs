@@ -1,5 +1,5 @@
-//! The list of mirrors by URL beside what is known: mirrors lead it, and it is compared with mirrors
-//! by content.
+//! The list of mirrors by URL beside what is known: mirrors lead it, and it is compared with
+//! mirrors by content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
