@@ -1,11 +1,38 @@
-//! Where the pieces of a file begin.
+//! A piece of an input, and where the pieces of a file begin.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-use super::piece::InputPiece;
+use serde::{Deserialize, Serialize};
+
 use crate::readers::streams::MemberPacking;
+
+/// A part of an input.
+///
+/// ```
+/// use nigh_readers::readers::InputPiece;
+/// assert_eq!(InputPiece::WHOLE.ordinal(7), 7);
+/// assert!(InputPiece { number: 1, of: 3 }.ordinal(0) > InputPiece { number: 0, of: 3 }.ordinal(1 << 39));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct InputPiece {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The number of pieces of the input.
+    pub of: u64,
+}
+
+impl InputPiece {
+    /// All of an input.
+    pub const WHOLE: InputPiece = InputPiece { number: 0, of: 1 };
+
+    /// A number that orders the items of all pieces as they are in the input, for the item with
+    /// this number in the piece.
+    pub fn ordinal(self, number: u64) -> u64 {
+        self.number << 40 | number
+    }
+}
 
 /// An open file, and which piece of it is to be read.
 pub(super) struct Cuts {

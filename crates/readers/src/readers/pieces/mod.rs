@@ -13,8 +13,8 @@
 //! have the items of the whole, in its order and with its offsets. So which worker reads which
 //! piece changes no result.
 //!
-//! In reading order: `piece` (a piece of an input, and its reader), `cuts` (where pieces begin),
-//! `lines` and `members` (what a piece has).
+//! In reading order: `piece` (the pieces of an input, and the reader of one), `cuts` (where pieces
+//! begin), `lines` and `members` (what a piece has).
 
 mod cuts;
 mod lines;
@@ -23,5 +23,6 @@ mod piece;
 #[cfg(test)]
 mod tests;
 
+pub use self::cuts::InputPiece;
 pub(super) use self::cuts::cut;
-pub use self::piece::{InputPiece, open_piece, pieces};
+pub use self::piece::{open_piece, pieces};

@@ -1,11 +1,10 @@
-//! A piece of an input, and its reader.
+//! The pieces of an input, and the reader of one.
 
 use std::fs::File;
 
 use anyhow::{Context as _, ensure};
-use serde::{Deserialize, Serialize};
 
-use super::cuts::Cuts;
+use super::cuts::{Cuts, InputPiece};
 use super::lines::lines_of;
 use super::members::members_of;
 use crate::readers::formats::Cutting;
@@ -20,32 +19,6 @@ use crate::reading::Reading;
 pub(super) const PIECE: u64 = 64 << 20;
 /// Pieces of a Parquet file, at most.
 const FOOTERS: u64 = 32;
-
-/// A part of an input.
-///
-/// ```
-/// use nigh_readers::readers::InputPiece;
-/// assert_eq!(InputPiece::WHOLE.ordinal(7), 7);
-/// assert!(InputPiece { number: 1, of: 3 }.ordinal(0) > InputPiece { number: 0, of: 3 }.ordinal(1 << 39));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct InputPiece {
-    /// Its number, from 0.
-    pub number: u64,
-    /// The number of pieces of the input.
-    pub of: u64,
-}
-
-impl InputPiece {
-    /// All of an input.
-    pub const WHOLE: InputPiece = InputPiece { number: 0, of: 1 };
-
-    /// A number that orders the items of all pieces as they are in the input, for the item with
-    /// this number in the piece.
-    pub fn ordinal(self, number: u64) -> u64 {
-        self.number << 40 | number
-    }
-}
 
 /// The pieces of an input.
 pub fn pieces(input: &Input) -> impl Iterator<Item = InputPiece> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 
-use super::counting::CountingRows;
-use super::vectors::{DOCS, VectorFile, VectorFiles};
+use super::counting::{CountingRows, DOCS};
+use super::vectors::{VectorFile, VectorFiles};
 use crate::records::DocId;
 use crate::tables::{AscendingColumn, PlainColumn, WordSlice};
 

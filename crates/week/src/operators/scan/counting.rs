@@ -7,8 +7,10 @@
 use anyhow::{Result, ensure};
 use arrow_array::Int64Array;
 
-use super::vectors::DOCS;
 use crate::tables::{AscendingColumn, RowRange, Scan, field};
+
+/// The column of documents.
+pub(super) const DOCS: &str = "doc";
 
 /// A bit for each row of a file, or of some rows of one: whether it counts.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Result;
 use arrow_array::Int64Array;
 
-use super::counting::CountingRows;
+use super::counting::{CountingRows, DOCS};
 use super::pages::own_segments;
 use crate::kernels::memory::advise_huge_pages;
 use crate::records::{DocId, FeatureBits};
@@ -29,8 +29,6 @@ const VECTORS: &str = "supershingles";
 const HASHES: &str = "vector";
 /// The column of features.
 const FEATURES: &str = "features";
-/// The column of documents.
-pub(super) const DOCS: &str = "doc";
 
 /// The files that hold the vectors of a worker's documents.
 ///
