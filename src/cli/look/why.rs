@@ -1,6 +1,8 @@
 //! `nigh why`: why two pages are in one cluster, or not.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -61,15 +63,21 @@ fn not_at_hand(file: &str, input: &[String], reading: &Reading) -> String {
     if is_passing(file) {
         return format!("its words came from standard input or a pipe ({file}), which nothing gives again");
     }
-    if file.contains("://") || Path::new(file).is_absolute() {
-        return format!("{file} is not there: if the crawl files are elsewhere, give them with --input");
+    let elsewhere = "is not there: if the crawl files are elsewhere, give them with --input";
+    if file.contains("://") {
+        return format!("{file} {elsewhere}");
     }
-    let folders = reading.folders.iter().filter(|folder| folder.is_absolute());
-    let folders: Vec<String> = folders.map(|folder| format!(" and in {}", folder.display())).collect();
-    format!(
-        "{file} was looked for in the working directory{}, and is not there: if the crawl files are elsewhere, give them with --input",
-        folders.concat()
-    )
+    let folders: Vec<&PathBuf> = reading.folders.iter().filter(|folder| folder.is_absolute()).collect();
+    let mut places = std::iter::once(PathBuf::from(file)).chain(folders.iter().map(|folder| folder.join(file)));
+    let is_denied = |place: &PathBuf| File::open(place).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    if let Some(place) = places.find(is_denied) {
+        return format!("this user may not read {}", place.display());
+    }
+    if Path::new(file).is_absolute() {
+        return format!("{file} {elsewhere}");
+    }
+    let folders: Vec<String> = folders.iter().map(|folder| format!(" and in {}", folder.display())).collect();
+    format!("{file} was looked for in the working directory{}, and {elsewhere}", folders.concat())
 }
 
 fn of_comparison(comparison: &Comparison, missing: Option<&str>) -> Sheet {

@@ -77,7 +77,7 @@ impl Opened {
     /// Opens a store, and locks it unless for a dry run.
     ///
     /// # Errors
-    /// If it is not a store, cannot be written, or is locked.
+    /// If it is not a store; or, unless this is a dry run, cannot be written or is locked.
     pub(crate) fn new(given: &Path, args: &RemakeArgs, dry_run: bool, log: &Log) -> Result<Opened> {
         Opened::for_shards(given, args, None, dry_run, log)
     }
@@ -98,7 +98,9 @@ impl Opened {
         check_kernels()?;
         let location = locate_store(given, args.mirror.as_deref(), &config)?;
         check_name(given)?;
-        location.store().check_writable()?;
+        if !dry_run {
+            location.store().check_writable()?;
+        }
         // Locking creates the folder, so check first that it is a store.
         location.expect()?;
         let pool = pool_of(&config, args.processes)?;
