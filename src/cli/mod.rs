@@ -11,7 +11,7 @@
 //! - `nigh export`: `export` writes the inputs of a week again without duplicates.
 //! - `nigh roll-up`: `roll_up.rs` puts each set of replicas once into ranked lists.
 //! - `nigh delete`, `nigh verify`, `nigh reshard`, `nigh index`, `nigh vacuum`, `nigh upgrade`,
-//!   `nigh catalog`: `store` changes a store that is there.
+//!   `nigh catalog`, `nigh check`: `store` changes a store that is there, or finds what is damaged.
 //! - `nigh live`: `live.rs` keeps clusters right while documents come and go; only with the feature
 //!   `live`.
 //! - `nigh bench` measures speed: see `crate::bench`, which is compiled with the feature `bench`.
@@ -56,7 +56,7 @@ use job::{add, studies};
 use session::check_kernels;
 use session::signals::leave_to_handler;
 use session::worker::worker;
-use store::{catalog, delete, index, reshard, upgrade, vacuum, verify};
+use store::{catalog, check, delete, index, reshard, upgrade, vacuum, verify};
 
 #[cfg(feature = "bench")]
 use crate::bench;
@@ -160,6 +160,8 @@ enum Command {
     Upgrade(upgrade::UpgradeArgs),
     /// Keep the tables of a store as Delta Lake tables, too: metadata only, over the same files.
     Catalog(catalog::CatalogArgs),
+    /// Read the files of a store, and report those that are damaged.
+    Check(check::CheckStoreArgs),
     /// Measure how fast this machine reads, fingerprints and clusters.
     #[cfg(feature = "bench")]
     Bench(bench::BenchArgs),
@@ -202,6 +204,7 @@ pub fn main() -> ExitCode {
         Command::Vacuum(args) => Log::new(Display::Person, args.json),
         Command::Catalog(args) => Log::new(Display::Person, args.json),
         Command::Upgrade(args) => Log::new(Display::Person, args.json),
+        Command::Check(args) => Log::new(Display::Person, args.json),
         _ => Log::new(Display::Person, false),
     };
     match cli.cloud_credentials.map_or_else(CloudCredentials::of_environment, Ok) {
@@ -236,6 +239,7 @@ pub fn main() -> ExitCode {
         Command::Reshard(args) => reshard::run(&args, &log),
         Command::Vacuum(args) => vacuum::run(&args, &log),
         Command::Catalog(args) => catalog::run(&args, &log),
+        Command::Check(args) => check::run(&args, &log),
         Command::Upgrade(args) => upgrade::run(&args, &log),
         #[cfg(not(feature = "bench"))]
         Command::Bench(args) => args.refuse(),

@@ -11,7 +11,7 @@
 extern crate self as nigh_tables;
 
 use nigh_kernels::records;
-use nigh_readers::readers;
+use nigh_readers::{objects, readers};
 
 pub mod stats;
 pub mod tables;

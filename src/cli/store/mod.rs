@@ -4,9 +4,11 @@
 //!   computes that week again, for both. `reshard.rs` gives a store more shards.
 //! - `index.rs` makes what `nigh find` looks up; `catalog.rs` keeps a description of the tables for
 //!   Delta Lake.
+//! - `check.rs` finds damaged files, and changes nothing.
 //! - `vacuum.rs` removes old weeks; `upgrade.rs` brings a store of an older version up to date.
 
 pub(super) mod catalog;
+pub(super) mod check;
 pub(super) mod delete;
 pub(super) mod index;
 mod key_file;

@@ -70,6 +70,8 @@ fn the_logs_follow_every_commit() {
     for command in &commands[1..] {
         run_well(&texts(command));
         assert_is_described(&store, &command[0]);
+        let checked = run_well(&["check", name]);
+        assert!(!checked.stdout.contains("no digest"), "after {}: {}", command[0], checked.stdout);
     }
     // A version is written only if a table changed, and a log that was removed is made again.
     let log = store.join("evolution/births/_delta_log");

@@ -3,6 +3,8 @@
 /// The logs of Delta Lake list just the files of a store.
 #[cfg(feature = "cloud")]
 mod catalog;
+/// Every file that is not as it was written is named.
+mod damage;
 /// The same bytes whatever the workers, the processes and the order of inputs.
 mod determinism;
 /// Runs whose hosts come and go.

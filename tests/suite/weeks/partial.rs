@@ -341,7 +341,7 @@ fn with_whole_features(store: &Path) {
         scan.for_each(|batch| writer.push_rows(batch)).unwrap();
         let pieces = vec![Piece(segment.file(), writer.finish().unwrap())];
         let bytes = folder.join(&file).metadata().unwrap().len();
-        whole.files.get_mut("features").unwrap().push(TablePart { file, bytes, pieces });
+        whole.files.get_mut("features").unwrap().push(TablePart { file, bytes, digest: None, pieces });
         if segment.links + segment.chunks == 0 {
             segment.origin = None;
         }

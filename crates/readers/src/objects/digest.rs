@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -41,15 +40,42 @@ impl Digest {
     /// # Errors
     /// Names the file that cannot be read.
     pub fn of_file(path: &Path) -> Result<Digest> {
-        let failed = || format!("cannot read {}", path.display());
-        let mut file = File::open(path).with_context(failed)?;
-        let (mut digester, mut buffer) = (Digester::default(), vec![0; 1 << 18]);
+        FileContent::of_file(path).map(|content| content.digest)
+    }
+}
+
+/// The size and digest of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileContent {
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The digest of the bytes.
+    pub digest: Digest,
+}
+
+impl FileContent {
+    /// The size and digest of all bytes that a reader gives.
+    ///
+    /// # Errors
+    /// An error of the reader.
+    pub fn of(mut from: impl std::io::Read) -> std::io::Result<FileContent> {
+        let (mut digester, mut buffer, mut bytes) = (Digester::default(), vec![0; 1 << 18], 0);
         loop {
-            match file.read(&mut buffer).with_context(failed)? {
-                0 => return Ok(digester.digest()),
-                count => digester.add(&buffer[..count]),
+            let count = from.read(&mut buffer)?;
+            if count == 0 {
+                return Ok(FileContent { bytes, digest: digester.digest() });
             }
+            digester.add(&buffer[..count]);
+            bytes += count as u64;
         }
+    }
+
+    /// The size and digest of a file.
+    ///
+    /// # Errors
+    /// Names the file that cannot be read.
+    pub fn of_file(path: &Path) -> Result<FileContent> {
+        File::open(path).and_then(FileContent::of).with_context(|| format!("cannot read {}", path.display()))
     }
 }
 

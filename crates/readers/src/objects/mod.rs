@@ -35,7 +35,7 @@ pub use bucket::{Bucket, ObjectVersion};
 pub use client::{ObjectStoreClient, explained, store, wait};
 #[cfg(feature = "cloud")]
 pub use credentials::{credentials_variable, use_machine_credentials};
-pub use digest::{Digest, Digester};
+pub use digest::{Digest, Digester, FileContent};
 #[cfg(feature = "cloud")]
 pub use read::{RANGE, read};
 pub use secrets::{hide_passwords, refuse_secrets, without_secrets};

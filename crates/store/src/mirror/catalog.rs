@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::objects::{Bucket, Digest, ObjectVersion};
+use crate::objects::{Bucket, Digest, FileContent, ObjectVersion};
 use crate::state::{Manifest, OWN, commit_of};
 use crate::tables::tables_of_weeks;
 
@@ -50,15 +50,6 @@ pub(super) struct FolderList {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct FileList(pub BTreeMap<String, FileContent>);
-
-/// The size and digest of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FileContent {
-    /// The size in bytes.
-    pub bytes: u64,
-    /// The digest of the bytes.
-    pub digest: Digest,
-}
 
 /// The error that an object is missing although a list names it; the URL of the object.
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::catalog::{FileContent, FileList};
-use crate::objects::Digest;
+use super::catalog::FileList;
+use crate::objects::{Digest, FileContent};
 use crate::state::{LOCK, MANIFEST, OWN as STORE_OWN, Store, replace};
 use crate::structures::CompactSort;
 
@@ -128,6 +128,12 @@ impl MirrorFolder {
     /// The folder of files that are not fetched completely yet.
     pub fn fetched(&self) -> PathBuf {
         self.own().join("fetched")
+    }
+
+    /// Whether a folder is a mirror that is being brought up to date, or was until a kill.
+    pub fn is_unsettled(root: &Path) -> Result<bool> {
+        let folder = MirrorFolder::at(root, "");
+        Ok(folder.base_path().exists() && matches!(folder.base()?, Base::Unsettled))
     }
 
     /// Reads the base of the mirror.

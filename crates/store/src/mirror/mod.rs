@@ -4,7 +4,8 @@
 //! In reading order: `location` (where a store is, and how a command takes and publishes it),
 //! `lease` (which run may write), `catalog` (the files in the bucket and their keys), `folder` (the
 //! mirror and its base), `refresh` (bucket to mirror), `publish` (mirror to bucket), `read_store`
-//! (for commands that only read), `transfers` (several objects at once).
+//! (for commands that only read), `check` (whether files are as they were written), `transfers`
+//! (several objects at once).
 //!
 //! A run works in the *mirror*, a folder laid out as any store, and does not use the network.
 //! Before the run the mirror is brought up to date, and after the run new files are published:
@@ -17,7 +18,7 @@
 //!     manifest.json                       the catalog; a conditional put replaces a known version of it
 //!     lock.json                           the run that may write
 //!     files/clusters-HASH.json            the files of a folder, each with its size and digest
-//!     week=…/  before=…/                  as in a folder
+//!     digests/…  week=…/  before=…/       as in a folder
 //! ```
 //!
 //! The key of an object contains the digest of its content, so that no object is overwritten,
@@ -33,6 +34,7 @@
 //! that was suspended while another run took its place commits nothing.
 
 mod catalog;
+mod check;
 mod folder;
 mod lease;
 mod location;
@@ -41,6 +43,7 @@ mod read_store;
 mod refresh;
 mod transfers;
 
+pub use check::{CheckedStore, DamagedFile, check_store};
 pub use location::{PublishHandle, StoreLocation, WriteGuard, cache_of};
 pub use read_store::ReadStore;
 

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Notify;
-use super::catalog::{Catalog, CatalogVersion, FileContent, FileList, MANIFEST, is_ours, key, list_key};
+use super::catalog::{Catalog, CatalogVersion, FileList, MANIFEST, is_ours, key, list_key};
 use super::folder::{Base, MirrorFolder};
 use super::lease::SharedLease;
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
-use crate::objects::{Bucket, Digest, PutCondition, PutOutcome};
+use crate::objects::{Bucket, Digest, FileContent, PutCondition, PutOutcome};
 use crate::state::{ListedTable, Store, VIEWS, damaged_log};
 use crate::tables::studies::RESULTS;
 use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, StoreTable};

@@ -11,13 +11,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Notify;
-use super::catalog::{
-    Catalog, CatalogVersion, FileContent, FileList, MANIFEST, MissingObject, PUT_BACK, key, retry_if_published,
-};
+use super::catalog::{Catalog, CatalogVersion, FileList, MANIFEST, MissingObject, PUT_BACK, key, retry_if_published};
 use super::folder::{Base, MirrorFolder};
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
-use crate::objects::{Bucket, Digest, Digester};
+use crate::objects::{Bucket, Digest, Digester, FileContent};
 use crate::state::{OWN, Store, replace, sync_folder};
 
 /// Brings a mirror up to date, and returns the catalog that is now its base. Unpublished work in

@@ -14,6 +14,7 @@
 //!   views.sql                        views of the committed tables, for DuckDB
 //!   _nigh/
 //!     manifest.json                  method, committed weeks and results; replaced atomically: that is a commit
+//!     digests/00007.json             size and digest of each file of the last commit and of those before it that stay
 //!     lock                           locked by the run that writes
 //!     week=2024-01-08/00001/         records of a week, by the number of the commit: job.toml, week.json, summary.json
 //!     before=2024-01-08/00004/       URLs of the removed weeks before that date: by id (`urls`), by hash (`url-runs`)
@@ -60,7 +61,7 @@ mod weeks;
 pub use self::durable::{replace, replace_with, sync_folder};
 pub use self::history::{Downloads, History, PastWeek, Results};
 pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, UrlLookup, write_postings};
-pub use self::store::{Begun, Store, Upgraded, Vacuumed, run_folder};
+pub use self::store::{Begun, KnownContent, KnownFiles, Store, Upgraded, Vacuumed, run_folder};
 pub use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log, removed_folder};
 pub use self::weeks::{
     AnotherText, BundleName, BundleWriter, CatalogFormat, CommittedWeek, DocumentTotals, Earlier, InputKey, KeptFiles,

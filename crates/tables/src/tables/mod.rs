@@ -64,5 +64,5 @@ pub use store_table::{Pack, ResultTables, StoreTable};
 pub use week::{CHOSEN_TABLES, WEEK_TABLES, name_pages, result_tables, tables_of_weeks};
 pub use write::Writer;
 pub use write::found_links::FoundLinks;
-pub use write::pack::{PART_BYTES, pack, parts};
+pub use write::pack::{PART_BYTES, PackedFile, pack, parts};
 pub use write::sift::{CopiedPiece, PieceCopy, RowCounts, copy_rows, copy_rows_edited};

@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use super::columns::{Table, TableSpec};
 use super::read::row_range::RowRange;
-use super::write::pack::pack;
+use super::write::pack::{PackedFile, pack};
 
 /// [`pack`](super::pack()) for the rows of one table.
-pub type Pack = fn(&[RowRange], &Path, &[(&str, &str)]) -> Result<Vec<u64>>;
+pub type Pack = fn(&[RowRange], &Path, &[(&str, &str)]) -> Result<PackedFile>;
 
 /// A table of a store.
 #[derive(Clone, Copy)]

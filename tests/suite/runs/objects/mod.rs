@@ -98,7 +98,7 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
         let is_published = |path: &Path| {
             let own = path.strip_prefix(store.join("_nigh"));
             own.map_or(true, |own| {
-                ["week=", "before=", "evolution", "mirrors", "overlap", "collections", "paragraphs"]
+                ["digests", "week=", "before=", "evolution", "mirrors", "overlap", "collections", "paragraphs"]
                     .iter()
                     .any(|name| own.to_string_lossy().starts_with(name))
             })
@@ -185,12 +185,19 @@ fn a_damaged_object_is_named_and_restored_by_a_run_that_has_a_good_copy() {
             failed.stderr
         );
         assert!(failed.stderr.contains("run `nigh vacuum`"), "{}", failed.stderr);
+        let checked = server.run(&folder.path().join("three"), &["check", URL]);
+        let found = if damaged.len() == whole.len() { "has other bytes than were written" } else { "bytes, and " };
+        assert!(checked.stdout.starts_with(&format!("s3://bucket/store/{key} has ")), "{}", checked.stdout);
+        assert!(checked.code == Some(1) && checked.stdout.contains(found), "{}", checked.stderr);
+        assert!(checked.stdout.lines().count() == 1 && !folder.path().join("three").exists(), "{}", checked.stdout);
     }
     // By one that looks, or that has something to publish.
     for step in [vec!["vacuum", "--store", URL, "--keep", "9"], texts(&steps[1])] {
         server.put(&path, &whole[..10]);
         server.run_well(&one, &step);
         assert!(server.get(&path) == whole);
+        let checked = server.run_well(&folder.path().join("three"), &["check", URL]);
+        assert!(checked.stdout.contains("are as they were written"), "{}", checked.stdout);
     }
     server.run_well(&folder.path().join("two"), &texts(&steps[1]));
     // A list, and the manifest.

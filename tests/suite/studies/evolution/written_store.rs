@@ -99,7 +99,12 @@ impl WrittenStore {
         let mut path = |table: &str, name: String, rows: usize| {
             let parts = files.entry(table.to_owned()).or_default();
             let file = format!("nigh-00001-{:05}.parquet", parts.len());
-            parts.push(TablePart { file: file.clone(), bytes: 0, pieces: vec![Piece(name, rows as u64)] });
+            parts.push(TablePart {
+                file: file.clone(),
+                bytes: 0,
+                digest: None,
+                pieces: vec![Piece(name, rows as u64)],
+            });
             store.table(table, week).join(file)
         };
         let mut families: BTreeMap<u64, Vec<DocId>> = BTreeMap::new();

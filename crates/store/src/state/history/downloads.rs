@@ -341,6 +341,7 @@ mod tests {
             let part = |segment: &Segment, rows| TablePart {
                 file: part_file(1, segment.wave),
                 bytes: 0,
+                digest: None,
                 pieces: vec![Piece(segment.file(), rows)],
             };
             let of_pages: Vec<TablePart> = segments.iter().map(|segment| part(segment, segment.documents)).collect();

@@ -20,13 +20,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::config::Method;
 use crate::state::durable::replace;
-use crate::state::store::{Store, commit_of};
+use crate::state::store::{Store, TABLES, commit_of};
 use crate::state::weeks::{Manifest, Unfinished, WeekFiles, pieces_of, shard_file};
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::RowRange;
-
-/// The name of the list of files of tables that have a piece for each shard.
-const TABLES: &str = "tables.json";
 
 /// The results of one name, while they are made.
 #[derive(Clone, Debug)]

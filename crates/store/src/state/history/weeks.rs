@@ -280,7 +280,8 @@ mod tests {
                 another_text: None,
             };
             let piece = |name: &str| Piece(format!("{name}.parquet"), 1);
-            let part = |pieces| vec![TablePart { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }];
+            let part =
+                |pieces| vec![TablePart { file: "nigh-00001-00000.parquet".into(), bytes: 9, digest: None, pieces }];
             let [a, b, c] = ["shard00000-wave00000", "shard00000-wave00001", "shard00001-wave00000"].map(piece);
             let files = [("clusters", vec![a, b.clone(), c.clone()]), ("features", vec![b, c])];
             let files = files.map(|(table, pieces)| (table.to_owned(), part(pieces))).into();

@@ -163,7 +163,8 @@ impl Store {
     /// files that no commit lists. The caller holds the lock.
     ///
     /// # Errors
-    /// If the store cannot be read or written, or its manifest is missing although it has weeks.
+    /// If the store cannot be read or written, its manifest is missing although it has weeks, or
+    /// the list of digests is damaged.
     pub fn recover(&self) -> Result<()> {
         self.recover_publication()?;
         let Some(manifest) = self.manifest_of_any_format()? else {
@@ -179,6 +180,7 @@ impl Store {
             // Only `nigh upgrade` goes on with such a store.
             return Ok(());
         }
+        self.check_digests(&manifest)?;
         // A kill may have come right after the manifest was replaced.
         self.write_views()?;
         self.write_catalog()?;
@@ -265,7 +267,7 @@ mod tests {
     /// A version of the week with this number of documents, made by this commit; and a file of its
     /// table.
     fn whole(documents: u64, commit: u64) -> WholeWeek {
-        let part = TablePart { file: part_file(commit, 0), bytes: 0, pieces: vec![] };
+        let part = TablePart { file: part_file(commit, 0), bytes: 0, digest: None, pieces: vec![] };
         WholeWeek {
             committed: CommittedWeek {
                 week: week(),

@@ -294,6 +294,8 @@ pub const MANIFEST: &str = "manifest.json";
 pub const LOCK: &str = "lock";
 /// The name of the file with everything about a committed week that its tables do not hold.
 pub(crate) const WEEK: &str = "week.json";
+/// The name of the list of files of the tables of results that have a piece for each shard.
+pub(crate) const TABLES: &str = "tables.json";
 
 /// The folder with the records of a week, within [`OWN`]. `commit` is the number of the commit that
 /// wrote them.

@@ -2,14 +2,15 @@
 //!
 //! In reading order: `folders` (where every file lies), `lock` (one run writes at a time), `commit`
 //! (a week from its beginning to its commit, and recovery after a kill), `publication` (staged
-//! files become part of the store at once), `sweep` (removes files that no commit lists), `views`
-//! (views of the tables for DuckDB), `catalog` (logs of the tables for Delta Lake), `postings` (the
-//! inverted index of the last week), `forget` (leaves out the rows of deleted URLs), `reshard` (a
-//! store with more shards takes the place of this one), `vacuum` (removes old weeks), `upgrade`
-//! (brings a store of the format before up to date).
+//! files become part of the store at once), `digests` (the digests of all files), `sweep` (removes
+//! files that no commit lists), `views` (views of the tables for DuckDB), `catalog` (logs of the
+//! tables for Delta Lake), `postings` (the inverted index of the last week), `forget` (leaves out
+//! the rows of deleted URLs), `reshard` (a store with more shards takes the place of this one),
+//! `vacuum` (removes old weeks), `upgrade` (brings a store of the format before up to date).
 
 mod catalog;
 mod commit;
+mod digests;
 mod folders;
 mod forget;
 mod lock;
@@ -23,7 +24,9 @@ mod views;
 
 pub use self::catalog::{ListedTable, damaged as damaged_log};
 pub use self::commit::Begun;
+pub use self::digests::{KnownContent, KnownFiles};
 pub use self::folders::Store;
+pub(crate) use self::folders::TABLES;
 #[cfg(test)]
 pub(crate) use self::folders::part_file;
 pub use self::folders::{JOURNAL, LOCK, MANIFEST, OWN, commit_of, removed_folder};

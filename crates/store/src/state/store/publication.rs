@@ -13,8 +13,8 @@
 //!
 //! [`Store::publish`] takes these steps:
 //!
-//! 1. Write the new manifest into the staged folder, and sync the folder. **From here on the commit
-//!    is completed, even after a kill.**
+//! 1. List the digests of all files (`digests.rs`), write the new manifest into the staged folder,
+//!    and sync the folder. **From here on the commit is completed, even after a kill.**
 //! 2. Move each file to its place in the store. A reader that goes by the manifest, or by
 //!    `views.sql`, does not see them yet.
 //! 3. Sync the store, then rename the new manifest to `_nigh/manifest.json`. **The commit is
@@ -88,6 +88,8 @@ impl Store {
         ensure!(fits, "another run has committed to {} meanwhile: run the command again", self.root().display());
         let staged = self.staged();
         std::fs::create_dir_all(&staged).with_context(|| format!("cannot make {}", staged.display()))?;
+        let mut manifest = manifest.clone();
+        self.stage_digests(&Store::at(&staged), &mut manifest)?;
         manifest.write(&staged.join(MANIFEST))?;
         sync_folder(&staged)?;
         self.complete()

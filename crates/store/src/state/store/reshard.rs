@@ -22,10 +22,12 @@
 //! ([`Results`](crate::state::Results)) stay as they are: their ids of documents are those from
 //! before.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use super::digests::DIGESTS;
 use super::folders::{MANIFEST, Store, rename};
 use super::publication::remove;
 use super::sweep::folders;
@@ -61,7 +63,7 @@ impl Store {
         }
         let of_made = made.manifest()?.unwrap_or_else(|| Manifest::new(method));
         // Every week gets the number of the commit that publishes all of them.
-        Manifest { commits: manifest.commits, ..of_made }.write(&made.manifest_path())?;
+        Manifest { commits: manifest.commits, digests: None, ..of_made }.write(&made.manifest_path())?;
         Ok(made)
     }
 
@@ -109,7 +111,8 @@ impl Store {
             made.root().display()
         );
         let (method, method_hash) = (method.clone(), method.hash());
-        let manifest = Manifest { method, method_hash, weeks: of_made.weeks, ..current.next()? };
+        let mut manifest = Manifest { method, method_hash, weeks: of_made.weeks, ..current.next()? };
+        self.stage_digests(&made, &mut manifest)?;
         manifest.write(&made.root().join(MANIFEST))?;
         self.publish_resharded(&manifest)
     }
@@ -132,10 +135,11 @@ impl Store {
     }
 
     /// Removes from the folder of this inner store all that no commit moves: everything except
-    /// tables, records of weeks, and the manifest of the commit.
+    /// tables, records of weeks, the list of digests, and the manifest of the commit.
     fn keep_parts_of_commit(&self) -> Result<()> {
-        let is_week = |path: &Path| path.file_name().is_some_and(|name| week_of(name, "week=").is_some());
-        for folder in folders(&self.own())?.into_iter().filter(|folder| !is_week(folder)) {
+        let is_part = |name: &OsStr| name == DIGESTS || week_of(name, "week=").is_some();
+        let is_part = |path: &PathBuf| path.file_name().is_some_and(is_part);
+        for folder in folders(&self.own())?.into_iter().filter(|folder| !is_part(folder)) {
             remove(&folder)?;
         }
         remove_files(&self.own(), |_| false)?;

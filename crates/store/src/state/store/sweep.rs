@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::digests::DIGESTS;
 use super::folders::{SCRATCH, Store, commit_of, records_folder, removed_folder};
 use crate::records::Week;
 use crate::state::weeks::{Manifest, week_of};
@@ -39,18 +40,25 @@ impl Store {
         files.dedup();
         for (results, commit) in &manifest.results {
             self.list(&own_name.join(results).join(format!("{commit:05}")), &mut files)?;
-            let mut tables = Vec::new();
-            for table in result_tables(results) {
-                self.list(&Path::new(results).join(table.name), &mut tables)?;
-            }
-            files.extend(tables.into_iter().filter(|path| name_of(path).and_then(commit_of) == Some(*commit)));
+            files.extend(self.files_of_results(results, *commit)?);
         }
+        files.extend(self.listed_digests(manifest));
+        Ok(files)
+    }
+
+    /// The files of the tables of results that a commit made, relative to the store.
+    pub(super) fn files_of_results(&self, results: &str, commit: u64) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for table in result_tables(results) {
+            self.list(&Path::new(results).join(table.name), &mut files)?;
+        }
+        files.retain(|path| name_of(path).and_then(commit_of) == Some(commit));
         Ok(files)
     }
 
     /// Adds all files below a folder of the store, relative to the store; none if it does not
     /// exist.
-    fn list(&self, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    pub(super) fn list(&self, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let path = self.root().join(folder);
         if !path.exists() {
             return Ok(());
@@ -95,6 +103,7 @@ impl Store {
                 self.sweep_versions(&own, &listed)?;
             }
         }
+        self.remove_unlisted(&self.own().join(DIGESTS), &listed, |name| name.contains(".json"))?;
         for folder in folders(&self.own())? {
             let date = |prefix| folder.file_name().and_then(|name| week_of(name, prefix));
             if ["week=", "before="].into_iter().find_map(date).is_some() {
@@ -110,19 +119,29 @@ impl Store {
         if !folder.exists() {
             return Ok(());
         }
-        let failed = || format!("cannot list {}", folder.display());
-        for entry in std::fs::read_dir(folder).with_context(failed)? {
-            let path = entry.with_context(failed)?.path();
-            let is_part = name_of(&path).and_then(commit_of).is_some();
-            if is_part && !listed.contains(path.strip_prefix(self.root()).unwrap_or(&path)) {
-                std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-            }
-        }
+        self.remove_unlisted(folder, listed, |name| commit_of(name).is_some())?;
         // Each call fails if the folder has files.
         if std::fs::remove_dir(folder).is_ok()
             && let Some(parent) = folder.parent()
         {
             let _ = std::fs::remove_dir(parent);
+        }
+        Ok(())
+    }
+
+    /// Removes the files in a folder, if it exists, that have such names and are not listed.
+    fn remove_unlisted(&self, folder: &Path, listed: &HashSet<PathBuf>, is_ours: impl Fn(&str) -> bool) -> Result<()> {
+        if !folder.exists() {
+            return Ok(());
+        }
+        let failed = || format!("cannot list {}", folder.display());
+        for entry in std::fs::read_dir(folder).with_context(failed)? {
+            let entry = entry.with_context(failed)?;
+            let (path, is_file) = (entry.path(), entry.file_type().with_context(failed)?.is_file());
+            let is_listed = listed.contains(path.strip_prefix(self.root()).unwrap_or(&path));
+            if is_file && !is_listed && name_of(&path).is_some_and(&is_ours) {
+                std::fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+            }
         }
         Ok(())
     }

@@ -119,7 +119,7 @@ mod tests {
 
     fn part(pieces: &[(&str, u64)]) -> TablePart {
         let pieces = pieces.iter().map(|(name, count)| Piece((*name).into(), *count)).collect();
-        TablePart { file: "nigh-00001-00000.parquet".into(), bytes: 9, pieces }
+        TablePart { file: "nigh-00001-00000.parquet".into(), bytes: 9, digest: None, pieces }
     }
 
     #[test]

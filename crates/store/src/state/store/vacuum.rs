@@ -65,7 +65,7 @@ impl Store {
         let mut files = BTreeMap::new();
         for week in &old {
             bytes += bytes_of(&self.records(week));
-            files.extend(self.whole(week)?.parts());
+            files.extend(self.whole(week)?.parts().map(|(path, part)| (path, part.bytes)));
         }
         // Pages of later weeks can have rows in files of earlier ones.
         for week in later {

@@ -17,7 +17,8 @@
 //!     { "week": DATE, "commit": 7, "stands_on": "…", "key": "…", "documents": 9, "urls": […], "named": […] }
 //!   ],
 //!   "results": { "evolution": 5 },  tables of several weeks, with the commit that wrote them
-//!   "catalog": "delta"           a description of the tables for other programs is kept beside them; absent if none
+//!   "catalog": "delta",          a description of the tables for other programs is kept beside them; absent if none
+//!   "digests": "…"               the digest of the list of digests (`store/digests.rs`)
 //! }
 //! ```
 //!
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use super::journal::{Segment, WeekJournal};
 use super::tables::{KEPT_TABLES, KeptFiles, Piece, TablePart, WeekFiles, WeekTables};
 use crate::config::{Method, Reading};
+use crate::objects::Digest;
 use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
 use crate::structures::CompactSort;
@@ -72,6 +74,10 @@ pub struct Manifest {
     /// The description of the tables that every commit brings up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalog: Option<CatalogFormat>,
+    /// The digest of the list of digests of the store's files; none if an older version made the
+    /// last commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digests: Option<Digest>,
 }
 
 /// A way of other programs to describe tables, so that their readers see whole commits only.
@@ -190,14 +196,14 @@ impl WholeWeek {
         self.parts().map(|(path, _)| path)
     }
 
-    /// The paths of the files of its tables and of those of earlier weeks that it needs, and their
-    /// bytes.
-    pub fn parts(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+    /// The paths of the files of its tables, relative to the store, and of those of earlier weeks
+    /// that it needs.
+    pub fn parts(&self) -> impl Iterator<Item = (PathBuf, &TablePart)> {
         let weeks = self.kept.iter().chain([(&self.committed.week, &self.files)]);
         weeks.flat_map(|(week, files)| {
             files.iter().flat_map(move |(table, parts)| {
                 let folder = Path::new(table).join(week.folder());
-                parts.iter().map(move |part| (folder.join(&part.file), part.bytes))
+                parts.iter().map(move |part| (folder.join(&part.file), part))
             })
         })
     }
@@ -245,6 +251,7 @@ impl Manifest {
             weeks: Vec::new(),
             results: BTreeMap::new(),
             catalog: None,
+            digests: None,
         }
     }
 
@@ -351,7 +358,7 @@ impl Manifest {
     }
 
     /// The text of the file.
-    fn text(&self) -> Result<String> {
+    pub(crate) fn text(&self) -> Result<String> {
         let mut text = serde_json::to_string_pretty(self).context("a manifest is plain data")?;
         text.push('\n');
         Ok(text)

@@ -9,7 +9,10 @@
 //! ```text
 //! "files": {
 //!   "documents": [
-//!     { "file": "nigh-00001-00000.parquet", "bytes": 70000000, "pieces": [ ["shard00000-wave00000.parquet", 4012], … ] }
+//!     {
+//!       "file": "nigh-00001-00000.parquet", "bytes": 70000000, "digest": "…",
+//!       "pieces": [ ["shard00000-wave00000.parquet", 4012], … ]
+//!     }
 //!   ]
 //! }
 //! ```
@@ -17,13 +20,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::journal::{Segment, SegmentOrigin};
+use crate::objects::{Digest, FileContent};
 use crate::records::Week;
 use crate::structures::CompactSort as _;
-use crate::tables::{ChunkRow, DocumentRow, FeatureRow, LinkRow, Pack, RowRange, Table as _};
+use crate::tables::{ChunkRow, DocumentRow, FeatureRow, LinkRow, Pack, PackedFile, RowRange, Table as _};
 
 /// The files of the tables of a week, or of a study, by table.
 pub type WeekFiles = BTreeMap<String, Vec<TablePart>>;
@@ -43,6 +47,9 @@ pub struct TablePart {
     pub file: String,
     /// The size in bytes.
     pub bytes: u64,
+    /// The digest of the bytes; none if an older version made the file.
+    #[serde(default)]
+    pub digest: Option<Digest>,
     /// The pieces that were packed into it, in order.
     pub pieces: Vec<Piece>,
 }
@@ -59,10 +66,10 @@ impl TablePart {
         labels: &[(&str, &str)],
     ) -> Result<TablePart> {
         let (names, sources): (Vec<String>, Vec<RowRange>) = pieces.unzip();
-        let counts = pack(&sources, path, labels)?;
-        let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
+        let PackedFile { rows: counts, content: FileContent { bytes, digest } } = pack(&sources, path, labels)?;
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(TablePart { file, bytes, pieces: names.into_iter().zip(counts).map(|(name, n)| Piece(name, n)).collect() })
+        let pieces = names.into_iter().zip(counts).map(|(name, rows)| Piece(name, rows)).collect();
+        Ok(TablePart { file, bytes, digest: Some(digest), pieces })
     }
 }
 

@@ -39,7 +39,7 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 ///     writer.push(SizeRow { level: "similar", size, clusters: 40 })?;
 ///     writer.finish()?;
 /// }
-/// assert_eq!(pack::<SizeRow>(&[small.into(), other.into()], &packed, &[])?, [1, 1], "rows of each");
+/// assert_eq!(pack::<SizeRow>(&[small.into(), other.into()], &packed, &[])?.rows, [1, 1], "rows of each");
 ///
 /// let packed = RowRange::file(&packed);
 /// let rows = |rows: RowRange| anyhow::Ok(Scan::open(rows, &["size"])?.batch()?.map_or(0, |batch| batch.num_rows()));

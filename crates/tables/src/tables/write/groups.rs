@@ -42,6 +42,8 @@ use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
+use super::digested_file::DigestedFile;
+use crate::objects::FileContent;
 use crate::tables::read::row_range::OpenRange;
 
 /// A row group of fewer rows, in a file that stays, is small.
@@ -73,7 +75,7 @@ pub(crate) struct Encodings {
 
 /// Writes the row groups of one file.
 pub(crate) struct GroupWriter {
-    file: SerializedFileWriter<BufWriter<File>>,
+    file: SerializedFileWriter<BufWriter<DigestedFile>>,
     schema: SchemaRef,
     full: ArrowRowGroupWriterFactory,
     batch: ArrowRowGroupWriterFactory,
@@ -168,7 +170,7 @@ impl GroupWriter {
         let Encodings { mut full, batch, small, is_bundle } = encodings;
         let of_file = ArrowSchemaConverter::new().convert(&schema)?.root_schema_ptr();
         add_encoded_arrow_schema_to_metadata(&schema, &mut full);
-        let file = BufWriter::new(File::create(path)?);
+        let file = BufWriter::new(DigestedFile::new(File::create(path)?));
         let file = SerializedFileWriter::new(file, of_file.clone(), Arc::new(full))?;
         // The properties of column writers are those of a file: other ones are taken from files
         // that are not written.
@@ -331,11 +333,11 @@ impl GroupWriter {
         Ok(())
     }
 
-    /// Ends the file.
-    pub(crate) fn finish(mut self) -> Result<()> {
+    /// Ends the file. Returns its size and digest.
+    pub(crate) fn finish(mut self) -> Result<FileContent> {
         self.end_group()?;
-        self.file.into_inner()?.into_inner().map_err(|error| error.into_error())?;
-        Ok(())
+        let file = self.file.into_inner()?.into_inner().map_err(|error| error.into_error())?;
+        Ok(file.content())
     }
 }
 

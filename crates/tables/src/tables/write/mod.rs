@@ -3,10 +3,12 @@
 //! A file is written under a temporary name and gets its own when it is complete, so no reader
 //! finds half a file. The commit makes it durable (`state::sync_folder`).
 //!
-//! In reading order: `properties` (how columns are encoded), `groups` (the row groups of a file),
-//! `sources` (which rows of other files are copied as they are), `found_links` (links of pages to
-//! files), `pack` (the rows of several files to one), `sift` (a copy of rows without some of them).
+//! In reading order: `properties` (how columns are encoded), `digested_file` (a file and the digest
+//! of what is written to it), `groups` (the row groups of a file), `sources` (which rows of other
+//! files are copied as they are), `found_links` (links of pages to files), `pack` (the rows of
+//! several files to one), `sift` (a copy of rows without some of them).
 
+mod digested_file;
 pub(super) mod found_links;
 pub(super) mod groups;
 pub(super) mod pack;
@@ -27,6 +29,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 use parquet::file::metadata::KeyValue;
 
+use crate::objects::FileContent;
 use crate::tables::columns::describe;
 use crate::tables::columns::values::ColumnBuilder;
 use crate::tables::columns::{Row, Table, TableSpec};
@@ -164,7 +167,15 @@ impl<T: Table> Writer<T> {
     /// # Errors
     /// Names the file that cannot be written.
     pub fn finish(self) -> Result<u64> {
-        self.file.finish()
+        self.file.finish().map(|(rows, _)| rows)
+    }
+
+    /// As [`Writer::finish`]; returns the size and digest of the file.
+    ///
+    /// # Errors
+    /// As [`Writer::finish`].
+    pub(crate) fn finish_with_content(self) -> Result<FileContent> {
+        self.file.finish().map(|(_, content)| content)
     }
 
     /// As [`Writer::finish`], except that no file is made if there are no rows.
@@ -333,14 +344,15 @@ impl TableFile {
         self.writer.as_mut().map_or(Ok(()), GroupWriter::end_group).with_context(failed)
     }
 
-    fn finish(mut self) -> Result<u64> {
+    /// Ends the file. Returns the number of its rows, and its size and digest.
+    fn finish(mut self) -> Result<(u64, FileContent)> {
         if self.rows > 0 || self.writer.is_none() {
             self.flush()?;
         }
         let failed = || format!("cannot write {}", self.target.temporary().display());
-        self.writer.take().expect("flush made the writer").finish().with_context(failed)?;
+        let content = self.writer.take().expect("flush made the writer").finish().with_context(failed)?;
         self.target.finish()?;
-        Ok(self.written)
+        Ok((self.written, content))
     }
 }
 

@@ -16,6 +16,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::Writer;
+use crate::objects::FileContent;
 use crate::tables::columns::Table;
 use crate::tables::read::row_range::RowRange;
 
@@ -51,9 +52,17 @@ pub fn parts(sizes: impl Iterator<Item = u64>) -> Vec<Range<usize>> {
     parts
 }
 
+/// A file that [`pack`] made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedFile {
+    /// The number of rows of each source.
+    pub rows: Vec<u64>,
+    /// The size and digest of the file.
+    pub content: FileContent,
+}
+
 /// Writes one file with the rows of the `sources`, in this order, and adds key-values to it, for
-/// instance `nigh.week`. Returns the number of rows of each source. The file appears at `to` when
-/// it is complete; its folder is made.
+/// instance `nigh.week`. The file appears at `to` when it is complete; its folder is made.
 ///
 /// If no source has rows, the file has no rows, and the columns of the first source, or of the
 /// table if there is none. The bytes of the file depend only on the rows of the sources, on their
@@ -62,7 +71,7 @@ pub fn parts(sizes: impl Iterator<Item = u64>) -> Vec<Range<usize>> {
 ///
 /// # Errors
 /// Names the file that cannot be read or written, or that has other columns than the first one.
-pub fn pack<T: Table>(sources: &[RowRange], to: &Path, labels: &[(&str, &str)]) -> Result<Vec<u64>> {
+pub fn pack<T: Table>(sources: &[RowRange], to: &Path, labels: &[(&str, &str)]) -> Result<PackedFile> {
     let mut writer = Writer::<T>::create(to)?;
     for source in sources {
         if source.known_rows() != Some(0) && source.rows()? > 0 {
@@ -71,9 +80,8 @@ pub fn pack<T: Table>(sources: &[RowRange], to: &Path, labels: &[(&str, &str)]) 
         }
     }
     let mut writer = writer.labelled(labels);
-    let counts = writer.append(sources)?;
-    writer.finish()?;
-    Ok(counts)
+    let rows = writer.append(sources)?;
+    Ok(PackedFile { rows, content: writer.finish_with_content()? })
 }
 
 #[cfg(test)]
@@ -182,7 +190,8 @@ mod tests {
     /// The packed file, and in it the rows of each piece.
     fn packed<T: Table>(folder: &Path, pieces: &[RowRange]) -> (PathBuf, Vec<RowRange>) {
         let path = folder.join("packed/all.parquet");
-        let counts = pack::<T>(pieces, &path, &[]).unwrap();
+        let PackedFile { rows: counts, content } = pack::<T>(pieces, &path, &[]).unwrap();
+        assert_eq!(content, FileContent::of_file(&path).unwrap());
         let file = RowRange::file(&path);
         assert_eq!(file.rows().unwrap(), counts.iter().sum::<u64>());
         let mut first = 0;
@@ -371,15 +380,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [empty, packed] = ["empty.parquet", "packed.parquet"].map(|name| folder.path().join(name));
         Writer::<SizeRow>::create(&empty).unwrap().finish().unwrap();
-        assert_eq!(pack::<SizeRow>(&[], &packed, &[]).unwrap().len(), 0);
+        assert_eq!(pack::<SizeRow>(&[], &packed, &[]).unwrap().rows.len(), 0);
         let none = std::fs::read(&packed).unwrap();
-        assert_eq!(pack::<SizeRow>(&[(&empty).into(), (&empty).into()], &packed, &[]).unwrap(), [0, 0]);
+        assert_eq!(pack::<SizeRow>(&[(&empty).into(), (&empty).into()], &packed, &[]).unwrap().rows, [0, 0]);
         assert!(std::fs::read(&packed).unwrap() == none);
         assert!(Scan::open(&packed, &["level", "size", "clusters"]).unwrap().batch().unwrap().is_none());
         // An empty file gives its columns to the packed one.
         let narrow = FeatureRow::new(0, &[0; 8], &[0; 4]);
         Writer::<FeatureRow>::create(&empty).unwrap().like(narrow).finish().unwrap();
-        assert_eq!(pack::<FeatureRow>(&[(&empty).into()], &packed, &[]).unwrap(), [0]);
+        assert_eq!(pack::<FeatureRow>(&[(&empty).into()], &packed, &[]).unwrap().rows, [0]);
         assert_eq!(std::fs::read(&packed).unwrap(), std::fs::read(&empty).unwrap());
     }
 
