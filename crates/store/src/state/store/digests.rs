@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::folders::{MANIFEST, OWN, Store, TABLES, WEEK, commit_of, records_folder, removed_folder};
 use crate::objects::{Digest, FileContent};
@@ -44,7 +45,7 @@ type Digests = BTreeMap<PathBuf, FileContent>;
 /// The list of a commit.
 #[derive(Serialize, Deserialize)]
 struct DigestList {
-    /// The digest of the manifest's text, without that of this list.
+    /// The digest of the manifest, without that of this list.
     manifest: Digest,
     files: Digests,
 }
@@ -106,7 +107,7 @@ impl Store {
         // A commit may replace a file of records by another one.
         files.retain(|file| file.starts_with(OWN) || !digests.contains_key(file));
         digests.extend(contents(staged.root(), &files)?);
-        let list = DigestList { manifest: manifest.digest()?, files: digests };
+        let list = DigestList { manifest: digest_of_manifest(&manifest.text()?)?, files: digests };
         let text = serde_json::to_vec(&list).context("digests are plain data")?;
         let folder = staged.own().join(DIGESTS);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -174,7 +175,9 @@ impl Store {
             Err(_) => None,
         };
         let path = Path::new(OWN).join(MANIFEST);
-        if list.as_ref().is_some_and(|list| Some(list.manifest) != manifest.digest().ok()) {
+        let text = std::fs::read_to_string(self.root().join(&path));
+        let found = digest_of_manifest(&text.with_context(|| format!("cannot read {}", path.display()))?)?;
+        if list.as_ref().is_some_and(|list| list.manifest != found) {
             known.damaged.insert(path, "has other values than were written".to_owned());
         } else if manifest.digests.is_none() && self.root().join(list_of(manifest)).exists() {
             known.damaged.insert(path, "does not name the list of digests that the last commit wrote".to_owned());
@@ -247,13 +250,17 @@ fn contents(root: &Path, files: &[PathBuf]) -> Result<Digests> {
     })
 }
 
-impl Manifest {
-    /// The digest of its text without that of the list of digests.
-    fn digest(&self) -> Result<Digest> {
-        let without = Manifest { digests: None, ..self.clone() };
-        Ok(Digest::of(without.text()?.as_bytes()))
-    }
+/// The digest of the values in the text of a manifest, without its field `digests`: also of fields
+/// that this version does not know.
+fn digest_of_manifest(text: &str) -> Result<Digest> {
+    let mut manifest: Value = serde_json::from_str(text).context("a manifest is JSON")?;
+    manifest.as_object_mut().context("a manifest is an object")?.remove("digests");
+    // Features of serde_json decide whether fields keep their order.
+    manifest.sort_all_objects();
+    Ok(Digest::of(&serde_json::to_vec(&manifest)?))
+}
 
+impl Manifest {
     /// The folders of records that the store keeps: of weeks, of the removed weeks, and of results.
     fn folders_of_records(&self) -> impl Iterator<Item = PathBuf> {
         let weeks = self.weeks.iter().map(|week| records_folder(week.week, week.commit));
