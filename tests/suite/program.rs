@@ -191,6 +191,12 @@ impl Made {
     }
 }
 
+/// Checks that `nigh check` finds all files of a store as they were written.
+pub fn assert_is_whole(store: &Path) {
+    let checked = run_well(&["check", store.to_str().unwrap()]);
+    assert!(checked.stdout.contains("are as they were written"), "{}", checked.stdout);
+}
+
 /// Copies a folder with all that is in it.
 pub fn copy_folder(from: &Path, to: &Path) {
     for entry in walkdir::WalkDir::new(from) {

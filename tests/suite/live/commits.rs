@@ -16,7 +16,7 @@ use crate::live::{
     Live, Numbers, apply, body, found_by_run, found_live, longs_by_id, parquet_files, send_with_kills, text_of,
     wait_for,
 };
-use crate::program::{Ran, booleans, copy_folder, nigh, ran, run, run_well, texts, week};
+use crate::program::{Ran, assert_is_whole, booleans, copy_folder, nigh, ran, run, run_well, texts, week};
 
 /// A number of the metrics.
 fn metric(live: &Live, name: &str) -> u64 {
@@ -513,4 +513,5 @@ fn a_kill_during_a_commit_loses_none_and_doubles_none() {
     assert_eq!(live.send("POST", "/commit", &[], b"").status, 200);
     assert_eq!(committed_ids(&store).unwrap(), there.keys().cloned().collect::<Vec<_>>());
     assert_eq!(found_live(&live, &there), found_by_run(folder.path(), "committed", &there));
+    assert_is_whole(&store);
 }

@@ -11,7 +11,8 @@ use nigh::readers::{self, Body, Item};
 use nigh::text::canonical;
 
 use crate::program::{
-    Made, bytes, copy_folder, data, each, job, longs, records, run, run_well, shipped_job, tables, texts, week,
+    Made, assert_is_whole, bytes, copy_folder, data, each, job, longs, records, run, run_well, shipped_job, tables,
+    texts, week,
 };
 use crate::weeks::missing::{content, shipped_weekly_job, shipped_weeks, side_file, statuses};
 
@@ -165,6 +166,7 @@ fn chunks_are_made_later() {
             workers,
         ];
         let said = run_well(&[&job[..], &["--input", crawl.to_str().unwrap()]].concat()).stdout;
+        assert_is_whole(&copy);
         assert!(said.contains(&format!("{pages} of {pages} pages")) && !said.contains("missing"), "{said}");
         let (expected, found) = (tables(&week(&with.store(), WEEKS[1])), tables(&week(&copy, WEEKS[1])));
         assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::choices::datasets::{lines, text};
-use crate::program::{copy_folder, longs, nigh, of_features, rows_of, run, run_well, tables, texts, week};
+use crate::program::{
+    assert_is_whole, copy_folder, longs, nigh, of_features, rows_of, run, run_well, tables, texts, week,
+};
 
 const WEEKS: [&str; 4] = ["2024-01-08", "2024-01-15", "2024-01-22", "2024-01-29"];
 const URLS: u64 = 260;
@@ -491,9 +493,11 @@ fn a_kill_leaves_the_store_as_it_was_or_as_it_becomes_and_a_second_call_finishes
         assert_eq!(shards_of(&store), if left == base { 2 } else { 8 }, "round {round}");
         unchanged += u32::from(left == base);
         resumed += u32::from(store.join("_nigh/work/reshard/_nigh/week=2024-01-08").exists());
+        assert_is_whole(&store);
         // The weeks that are made already stay, also with other workers.
         reshard(&store, 8, &["--workers", "2"]);
         assert!(tables(&store) == twin, "round {round}");
+        assert_is_whole(&store);
         assert!(!store.join("_nigh/work").exists(), "round {round}");
         std::fs::remove_dir_all(&store).unwrap();
     }

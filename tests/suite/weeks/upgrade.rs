@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::program::{copy_folder, data, job, nigh, run, run_well, tables, week};
+use crate::program::{assert_is_whole, copy_folder, data, job, nigh, run, run_well, tables, week};
 
 const WEEKS: [&str; 3] = ["2024-01-08", "2024-01-15", "2024-01-22"];
 const INPUTS: [&[&str]; 3] = [
@@ -161,6 +161,7 @@ fn a_kill_leaves_the_old_format_or_the_new() {
         run_well(&["upgrade", &old.name()]);
         let (format, weeks) = old.records();
         assert!(format == 11 && weeks == whole.records().1, "after {moment}");
+        assert_is_whole(&old.store());
         assert_eq!(shown(&old).len(), 4);
     }
 }

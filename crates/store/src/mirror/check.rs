@@ -77,8 +77,8 @@ struct FilesToCheck {
 /// Compares all files of the store that a command names with what the store knows of them.
 ///
 /// # Errors
-/// If there is no store, its manifest or a file may not be read, or a bucket does not answer. Files
-/// that are missing, or that the disk cannot read, are among what is returned.
+/// If the store does not exist, the user lacks the right to read a file of it, or a bucket does not
+/// respond. Files that are missing, or that the disk cannot read, are among what is returned.
 pub fn check_store(given: &Path, say: &Notify) -> Result<CheckedStore> {
     let Some(url) = url_of(given)? else {
         let store = Store::at(given);
@@ -142,15 +142,19 @@ fn find_file(store: &Store, file: &FileToCheck) -> Result<FoundFile> {
     match content_of(&path, file.known) {
         Ok(content) => Ok(FoundFile::Content(content)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(FoundFile::Missing),
-        // Of the user or the system, and not of the file.
-        Err(error) if [ErrorKind::PermissionDenied, ErrorKind::OutOfMemory].contains(&error.kind()) => {
-            Err(error).with_context(|| format!("cannot read {}", path.display()))
-        }
-        Err(error) if [Some(Errno::MFILE), Some(Errno::NFILE)].contains(&Errno::from_io_error(&error)) => {
+        Err(error) if is_of_this_process(&error) => {
             Err(error).with_context(|| format!("cannot read {}", path.display()))
         }
         Err(error) => Ok(FoundFile::Unreadable(error)),
     }
+}
+
+/// Whether an error says nothing of the file: the user lacks the right to read it, or the process
+/// has too many files open or too little memory.
+fn is_of_this_process(error: &io::Error) -> bool {
+    let limits = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    error.kind() == ErrorKind::PermissionDenied
+        || Errno::from_io_error(error).is_some_and(|errno| limits.contains(&errno))
 }
 
 /// The size of a file; its digest, too, if one is known and the size is right.

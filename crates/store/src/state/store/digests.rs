@@ -90,7 +90,7 @@ impl Store {
         let stays = |path: &Path| {
             // `_nigh/week=…/COMMIT`, or a table of results.
             let first: PathBuf = path.iter().take(3).collect();
-            records.contains(&first) || parts.contains(path) || manifest.has_made(path)
+            records.contains(&first) || parts.contains(path) || manifest.keeps_table(path)
         };
         let before = self.manifest_of_any_format()?.map(|before| self.read_digests(&before)).transpose()?;
         let before = before.flatten().map(|before| before.files).unwrap_or_default();
@@ -165,7 +165,7 @@ impl Store {
     /// All files of the store that count, and what is known of them.
     ///
     /// # Errors
-    /// If a folder cannot be listed.
+    /// If a folder cannot be listed, or the user lacks the right to read a list or a `week.json`.
     pub fn known_files(&self, manifest: &Manifest) -> Result<KnownFiles> {
         let mut known = KnownFiles::default();
         let list = match self.read_digests(manifest) {
@@ -269,7 +269,7 @@ impl Manifest {
     }
 
     /// Whether a file is one of a table of results that the store keeps.
-    fn has_made(&self, path: &Path) -> bool {
+    fn keeps_table(&self, path: &Path) -> bool {
         let mut names = path.iter().filter_map(|name| name.to_str());
         let results = names.next().and_then(|name| self.results.get(name));
         results.is_some() && names.next_back().and_then(commit_of) == results.copied()
