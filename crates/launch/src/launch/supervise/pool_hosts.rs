@@ -145,35 +145,35 @@ mod tests {
     #[test]
     fn a_host_is_left_out_when_it_is_missing_for_the_grace() {
         let begun = Instant::now();
-        let mut members = PoolHosts::new(3, 2, 60 * SECOND);
-        assert_eq!(members.could_not_start(&[1], begun), Missing::Again(60 * SECOND));
-        assert_eq!(members.could_not_start(&[1], begun + 50 * SECOND), Missing::Again(10 * SECOND));
-        assert_eq!(members.present(), [0, 1, 2]);
-        assert_eq!(members.could_not_start(&[1], begun + 60 * SECOND), Missing::Without(vec![1]));
-        assert_eq!((members.present(), members.looked_for()), (vec![0, 2], vec![(1, None)]));
+        let mut hosts = PoolHosts::new(3, 2, 60 * SECOND);
+        assert_eq!(hosts.could_not_start(&[1], begun), Missing::Again(60 * SECOND));
+        assert_eq!(hosts.could_not_start(&[1], begun + 50 * SECOND), Missing::Again(10 * SECOND));
+        assert_eq!(hosts.present(), [0, 1, 2]);
+        assert_eq!(hosts.could_not_start(&[1], begun + 60 * SECOND), Missing::Without(vec![1]));
+        assert_eq!((hosts.present(), hosts.looked_for()), (vec![0, 2], vec![(1, None)]));
     }
 
     #[test]
     fn a_host_that_starts_again_is_not_missing_any_more() {
         let begun = Instant::now();
-        let mut members = PoolHosts::new(3, 2, 60 * SECOND);
-        members.was_lost(1, begun);
-        members.has_started(1);
-        assert_eq!(members.could_not_start(&[1], begun + 90 * SECOND), Missing::Again(60 * SECOND));
+        let mut hosts = PoolHosts::new(3, 2, 60 * SECOND);
+        hosts.was_lost(1, begun);
+        hosts.has_started(1);
+        assert_eq!(hosts.could_not_start(&[1], begun + 90 * SECOND), Missing::Again(60 * SECOND));
         // The time counts from the loss, not from the first attempt to start again.
-        members.has_started(1);
-        members.was_lost(1, begun);
-        assert_eq!(members.could_not_start(&[1], begun + 45 * SECOND), Missing::Again(15 * SECOND));
+        hosts.has_started(1);
+        hosts.was_lost(1, begun);
+        assert_eq!(hosts.could_not_start(&[1], begun + 45 * SECOND), Missing::Again(15 * SECOND));
     }
 
     #[test]
     fn too_few_hosts_end_the_run_and_those_within_the_grace_still_count() {
         let begun = Instant::now();
-        let mut members = PoolHosts::new(3, 2, 60 * SECOND);
-        members.was_lost(0, begun);
-        assert_eq!(members.could_not_start(&[0, 2], begun + 60 * SECOND), Missing::Without(vec![0]));
-        assert_eq!(members.could_not_start(&[2], begun + 90 * SECOND), Missing::Again(30 * SECOND));
-        assert_eq!(members.could_not_start(&[2], begun + 120 * SECOND), Missing::TooFew);
+        let mut hosts = PoolHosts::new(3, 2, 60 * SECOND);
+        hosts.was_lost(0, begun);
+        assert_eq!(hosts.could_not_start(&[0, 2], begun + 60 * SECOND), Missing::Without(vec![0]));
+        assert_eq!(hosts.could_not_start(&[2], begun + 90 * SECOND), Missing::Again(30 * SECOND));
+        assert_eq!(hosts.could_not_start(&[2], begun + 120 * SECOND), Missing::TooFew);
         let mut all = PoolHosts::new(3, 3, 60 * SECOND);
         all.was_lost(0, begun);
         assert!(!all.may_shrink());
@@ -183,29 +183,29 @@ mod tests {
     #[test]
     fn a_host_that_is_back_has_one_attempt() {
         let begun = Instant::now();
-        let mut members = PoolHosts::new(2, 1, 60 * SECOND);
-        members.leave_out(1);
-        members.is_back(1);
-        assert_eq!(members.present(), [0, 1]);
-        assert_eq!(members.could_not_start(&[1], begun), Missing::Without(vec![1]));
-        members.is_back(1);
-        members.has_started(1);
-        assert_eq!(members.could_not_start(&[1], begun), Missing::Again(60 * SECOND));
+        let mut hosts = PoolHosts::new(2, 1, 60 * SECOND);
+        hosts.leave_out(1);
+        hosts.is_back(1);
+        assert_eq!(hosts.present(), [0, 1]);
+        assert_eq!(hosts.could_not_start(&[1], begun), Missing::Without(vec![1]));
+        hosts.is_back(1);
+        hosts.has_started(1);
+        assert_eq!(hosts.could_not_start(&[1], begun), Missing::Again(60 * SECOND));
     }
 
     #[test]
     fn a_host_that_leaves_is_out_at_once_and_not_looked_for_within_the_grace() {
         let begun = Instant::now();
-        let mut members = PoolHosts::new(2, 1, 60 * SECOND);
-        assert!(members.leaves(1, begun));
-        assert_eq!((members.present(), members.looked_for()), (vec![0], vec![(1, Some(begun + 60 * SECOND))]));
+        let mut hosts = PoolHosts::new(2, 1, 60 * SECOND);
+        assert!(hosts.leaves(1, begun));
+        assert_eq!((hosts.present(), hosts.looked_for()), (vec![0], vec![(1, Some(begun + 60 * SECOND))]));
         assert_eq!(
-            [0, 20, 90].map(|passed| members.rest(begun + passed * SECOND)),
+            [0, 20, 90].map(|passed| hosts.rest(begun + passed * SECOND)),
             [60 * SECOND, 40 * SECOND, Duration::ZERO]
         );
         // The last one that is needed stays in, and is waited for.
-        assert!(!members.leaves(0, begun));
-        assert_eq!(members.present(), [0]);
+        assert!(!hosts.leaves(0, begun));
+        assert_eq!(hosts.present(), [0]);
     }
 
     /// The rules in their plain form: what is known of a host is recomputed from all that happened
@@ -221,35 +221,35 @@ mod tests {
         for _ in 0..200 {
             let (count, min) = (2 + random(4) as usize, 1 + random(2) as usize);
             let grace = 30 * SECOND;
-            let mut members = PoolHosts::new(count, min.min(count), grace);
+            let mut hosts = PoolHosts::new(count, min.min(count), grace);
             let mut missing: Vec<Option<Instant>> = vec![None; count];
             let mut now = begun;
             for _ in 0..60 {
                 now += SECOND * random(20) as u32;
                 let number = random(count as u64) as usize;
-                let is_present = members.present().contains(&number);
+                let is_present = hosts.present().contains(&number);
                 match random(4) {
                     0 if is_present => {
-                        members.has_started(number);
+                        hosts.has_started(number);
                         missing[number] = None;
                     }
                     1 if is_present => {
-                        members.was_lost(number, now);
+                        hosts.was_lost(number, now);
                         missing[number].get_or_insert(now);
                     }
                     2 if is_present => {
                         let since = *missing[number].get_or_insert(now);
-                        match members.could_not_start(&[number], now) {
+                        match hosts.could_not_start(&[number], now) {
                             Missing::Again(left) => assert_eq!(left, grace - (now - since)),
                             Missing::Without(numbers) => {
                                 assert!(numbers == [number] && now - since >= grace);
                             }
-                            Missing::TooFew => assert_eq!(members.present().len(), min.min(count)),
+                            Missing::TooFew => assert_eq!(hosts.present().len(), min.min(count)),
                         }
                     }
                     _ => {}
                 }
-                assert!(members.present().len() >= min.min(count));
+                assert!(hosts.present().len() >= min.min(count));
             }
         }
     }

@@ -62,7 +62,7 @@ pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<GenerationWork>> + 'a;
 /// generation, for which no restart is left. `None` means that everything is committed.
 /// `progresses` receives the counters of every process.
 ///
-/// A generation has the hosts that can be used: see `members.rs`.
+/// A generation has the hosts that can be used: see [`PoolHosts`].
 ///
 /// # Errors
 /// Processes cannot be started on this machine, or `plans` fails.
@@ -74,7 +74,7 @@ pub fn supervise(
 ) -> Result<Outcome> {
     let mut run = Supervised {
         pool,
-        members: PoolHosts::new(pool.processes(), pool.min_processes, pool.grace),
+        hosts: PoolHosts::new(pool.processes(), pool.min_processes, pool.grace),
         lookout: Lookout::new(Vec::new(), pool.rejoin),
         limit: RestartLimit::new(pool.restarts),
         events,
@@ -121,7 +121,8 @@ pub fn supervise(
 struct Supervised<'a> {
     /// All of its hosts.
     pool: &'a Pool,
-    members: PoolHosts,
+    /// Which of them it has now.
+    hosts: PoolHosts,
     /// Looks for the hosts that the current generation, or the last one, does not have.
     lookout: Lookout,
     limit: RestartLimit,
@@ -147,16 +148,16 @@ impl Supervised<'_> {
             Some(folder) => Identity::Keys(folder.clone()),
             None => Identity::Secrets(Secrets::generate()?),
         };
-        let wanted = self.members.present();
+        let wanted = self.hosts.present();
         let pool = self.pool.of_numbers(&wanted, self.epoch, self.events)?;
         let are_there: Vec<usize> = pool.hosts.iter().map(|host| host.number).collect();
         let late: Vec<usize> = wanted.into_iter().filter(|number| !are_there.contains(number)).collect();
         if !late.is_empty() {
-            late.iter().for_each(|number| self.members.leave_out(*number));
+            late.iter().for_each(|number| self.hosts.leave_out(*number));
             let text = format!("{} did not join in time: {}", self.names(&late), self.goes_on());
             self.report("without", &text, late.first().copied());
         }
-        let away = self.members.looked_for();
+        let away = self.hosts.looked_for();
         let away = away.into_iter().map(|(number, from)| (self.pool.hosts[number].clone(), from)).collect();
         self.lookout = Lookout::new(away, self.pool.rejoin);
         let plan = (work.text)(pool.processes())?;
@@ -166,7 +167,7 @@ impl Supervised<'_> {
         let has_begun = !matches!(&end, GenerationEnd::Retry(failure) if !failure.began);
         if has_begun {
             (self.attempts, self.taken_back) = (0, 0);
-            are_there.into_iter().for_each(|number| self.members.has_started(number));
+            are_there.into_iter().for_each(|number| self.hosts.has_started(number));
         }
         Ok(end)
     }
@@ -178,16 +179,16 @@ impl Supervised<'_> {
 
     /// How many processes the run goes on with.
     fn goes_on(&self) -> String {
-        format!("the run goes on with {} of {} processes", self.members.present().len(), self.pool.processes())
+        format!("the run goes on with {} of {} processes", self.hosts.present().len(), self.pool.processes())
     }
 
     /// Prepares the generation after one that ended after a wave, as it was asked to.
     fn regroup(&mut self, leaving: &[usize], back: &[usize]) {
         let now = Instant::now();
-        back.iter().for_each(|number| self.members.is_back(*number));
+        back.iter().for_each(|number| self.hosts.is_back(*number));
         // Others that were found since: all begin again anyway.
         let back = [back, &self.take_back(Duration::ZERO)].concat();
-        let gone: Vec<usize> = leaving.iter().copied().filter(|number| self.members.leaves(*number, now)).collect();
+        let gone: Vec<usize> = leaving.iter().copied().filter(|number| self.hosts.leaves(*number, now)).collect();
         let mut causes = Vec::new();
         if !leaving.is_empty() {
             causes.push(format!("{} {} told to end", self.names(leaving), was(leaving)));
@@ -203,10 +204,10 @@ impl Supervised<'_> {
     /// Takes hosts that are back into the next generation, if it was seen that they are. Waits at
     /// most so long until one is found or all were looked for. Returns their numbers.
     fn take_back(&mut self, patience: Duration) -> Vec<usize> {
-        let left_out = self.members.left_out();
+        let left_out = self.hosts.left_out();
         let mut back = self.lookout.found_within(patience);
         back.retain(|number| left_out.contains(number));
-        back.iter().for_each(|number| self.members.is_back(*number));
+        back.iter().for_each(|number| self.hosts.is_back(*number));
         back
     }
 
@@ -233,19 +234,19 @@ impl Supervised<'_> {
         self.take_back_after_failure(Duration::ZERO);
         // A host that said that it ends has ended: that is no failure of the run.
         let left: Vec<usize> =
-            failure.leaving.iter().copied().filter(|number| self.members.leaves(*number, now)).collect();
+            failure.leaving.iter().copied().filter(|number| self.hosts.leaves(*number, now)).collect();
         if !left.is_empty() {
             let text = format!("{} {} told to end: {}", self.names(&left), was(&left), self.goes_on());
             return self.again(failure, &text);
         }
         if let Some(number) = failure.process.filter(|number| failure.began && self.is_elsewhere(*number)) {
-            self.members.was_lost(number, now);
+            self.hosts.was_lost(number, now);
         }
-        if self.members.may_shrink() && !failure.missing.is_empty() {
+        if self.hosts.may_shrink() && !failure.missing.is_empty() {
             let grace = crate::config::Time(self.pool.grace);
-            let mut follows = self.members.could_not_start(&failure.missing, now);
-            if follows == Missing::TooFew && self.take_back_after_failure(LAST_LOOK + self.members.rest(now)) {
-                follows = self.members.could_not_start(&failure.missing, now);
+            let mut follows = self.hosts.could_not_start(&failure.missing, now);
+            if follows == Missing::TooFew && self.take_back_after_failure(LAST_LOOK + self.hosts.rest(now)) {
+                follows = self.hosts.could_not_start(&failure.missing, now);
             }
             match follows {
                 Missing::Again(left) => {
@@ -266,7 +267,7 @@ impl Supervised<'_> {
                     return self.again(failure, &format!("{lost} {verb} lost: {}", self.goes_on()));
                 }
                 Missing::TooFew => {
-                    let mut missing = self.members.left_out();
+                    let mut missing = self.hosts.left_out();
                     missing.extend(&failure.missing);
                     missing.sort_unstable();
                     return Some(format!(
