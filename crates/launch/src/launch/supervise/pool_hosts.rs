@@ -59,6 +59,11 @@ impl PoolHosts {
         self.numbers(|standing| !standing.is_out)
     }
 
+    /// Whether the run would go on without so many of the hosts of the next generation.
+    pub fn are_enough_without(&self, missing: usize) -> bool {
+        self.present().len() >= self.min + missing
+    }
+
     /// The numbers of the hosts that are left out.
     pub fn left_out(&self) -> Vec<usize> {
         self.numbers(|standing| standing.is_out)
@@ -124,7 +129,7 @@ impl PoolHosts {
         if expired.is_empty() {
             return Missing::Again(left);
         }
-        if self.present().len() < self.min + expired.len() {
+        if !self.are_enough_without(expired.len()) {
             return Missing::TooFew;
         }
         expired.iter().for_each(|number| self.leave_out(*number));
@@ -173,6 +178,7 @@ mod tests {
         hosts.was_lost(0, begun);
         assert_eq!(hosts.could_not_start(&[0, 2], begun + 60 * SECOND), Missing::Without(vec![0]));
         assert_eq!(hosts.could_not_start(&[2], begun + 90 * SECOND), Missing::Again(30 * SECOND));
+        assert!(hosts.are_enough_without(0) && !hosts.are_enough_without(1));
         assert_eq!(hosts.could_not_start(&[2], begun + 120 * SECOND), Missing::TooFew);
         let mut all = PoolHosts::new(3, 3, 60 * SECOND);
         all.was_lost(0, begun);

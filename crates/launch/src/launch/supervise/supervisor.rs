@@ -62,7 +62,7 @@ pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<GenerationWork>> + 'a;
 /// generation, for which no restart is left. `None` means that everything is committed.
 /// `progresses` receives the counters of every process.
 ///
-/// A generation has the hosts that can be used: see [`PoolHosts`].
+/// A generation has the hosts that can be used: see `pool_hosts.rs`.
 ///
 /// # Errors
 /// Processes cannot be started on this machine, or `plans` fails.
@@ -251,11 +251,17 @@ impl Supervised<'_> {
             match follows {
                 Missing::Again(left) => {
                     let pause = self.pause().min(left.max(Duration::from_millis(100)));
-                    let rest = format!(
-                        "trying again in {:.0} s, and without it after {:.0} s more (`grace`)",
-                        pause.as_secs_f64(),
-                        left.as_secs_f64()
-                    );
+                    let it = if failure.missing.len() == 1 { "it" } else { "them" };
+                    let (pause_s, left_s) = (pause.as_secs_f64(), left.as_secs_f64());
+                    let rest = if self.hosts.are_enough_without(failure.missing.len()) {
+                        format!("trying again in {pause_s:.0} s, and without {it} after {left_s:.0} s more (`grace`)")
+                    } else {
+                        format!(
+                            "trying again in {pause_s:.0} s, for {left_s:.0} s more (`grace`): without {it} fewer than {} processes \
+                             would be left (`min-processes`)",
+                            self.pool.min_processes
+                        )
+                    };
                     let message = self.again(failure, &rest);
                     std::thread::sleep(pause);
                     self.take_back_after_failure(Duration::ZERO);
@@ -336,6 +342,8 @@ fn was(numbers: &[usize]) -> &'static str {
 
 #[cfg(all(test, feature = "pool"))]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::launch::events::{EventSink, ProcessEvent};
     use crate::launch::pool::ssh::tests::local;
@@ -366,6 +374,44 @@ mod tests {
         let outcome = supervise(&pool, &mut plans, &Arc::default(), &events).unwrap();
         let received = received.lock().unwrap().clone();
         (outcome, epochs, received)
+    }
+
+    /// A pool of these addresses of this machine. On each host a shell runs `worker` in the place of
+    /// the program, with the number of the host in `NODE`.
+    fn shells(folder: &Path, worker: &str, more: &str, addresses: &[&str]) -> Pool {
+        std::fs::write(folder.join("worker"), worker).unwrap();
+        let ssh = r#"while [ "$1" != -- ]; do shift; done; shift; exec sh -c "$*""#;
+        let ssh = ["sh".to_owned(), "-c".to_owned(), format!("cd '{}'\n{ssh}", folder.display()), "ssh".to_owned()];
+        let host = |(node, address): (usize, &&str)| {
+            format!(
+                "[[hosts]]\nname = \"node-{node}\"\naddress = \"{address}\"\nbinary = \"sh\"\n\
+                 environment = {{ NODE = \"{node}\" }}\n"
+            )
+        };
+        let hosts: String = addresses.iter().enumerate().map(host).collect();
+        Pool::new(&toml::from_str(&format!("workers = 1\nssh = {ssh:?}\n{more}\n{hosts}")).unwrap()).unwrap()
+    }
+
+    /// Supervises a pool whose work is never committed. Returns the outcome, and the texts of the
+    /// events.
+    fn outcome_and_texts(pool: &Pool) -> (Outcome, Vec<String>) {
+        let (events, received) = recorder();
+        let outcome =
+            supervise(pool, &mut |_| Ok(Some(GenerationWork::fixed("{}".into()))), &Arc::default(), &events).unwrap();
+        let texts = received.lock().unwrap().iter().map(|(_, text)| text.clone()).collect();
+        (outcome, texts)
+    }
+
+    #[test]
+    fn a_run_that_cannot_go_on_without_missing_hosts_says_so_while_it_waits_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let more = "min-processes = 2\ngrace = \"100ms\"";
+        let (outcome, texts) = outcome_and_texts(&shells(folder.path(), "exit 1", more, &["127.0.0.1"; 3]));
+        let Outcome::Failed { message, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(message.contains("fewer than 2 processes would be left"), "{message}");
+        let waits =
+            texts.iter().find(|text| text.contains("trying again in 0 s")).unwrap_or_else(|| panic!("{texts:?}"));
+        assert!(waits.contains("for 0 s more (`grace`): without them fewer than 2 processes"), "{waits}");
     }
 
     #[test]
