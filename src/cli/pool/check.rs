@@ -103,9 +103,9 @@ pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
         }
     };
     let folder = std::env::current_dir().context("cannot find the current folder")?;
-    let checked = ask(&pool, |me, host| Questions {
+    let checked = ask(&pool, |me, host, listen| Questions {
         folder: folder.clone(),
-        listen: (host.listen, host.ports.first).into(),
+        listen: (listen, host.ports.first).into(),
         last_port: host.ports.last,
         written: marker.as_ref().map(|marker| (marker.path.clone(), marker.text.clone())),
         inputs: files.clone(),

@@ -393,6 +393,20 @@ fn a_run_that_loses_a_host_for_good_goes_on_with_the_others() {
 }
 
 #[test]
+fn a_run_goes_on_without_a_host_that_ssh_reaches_and_on_which_no_process_can_begin() {
+    let Some(pool) = PoolOfHosts::new("unfit") else { return };
+    let text = std::fs::read_to_string(&pool.config).unwrap();
+    // No machine has this address.
+    let text = text.replace("address = \"10.77.0.13\"", "address = \"10.77.0.13\"\nlisten = \"192.0.2.1\"");
+    std::fs::write(&pool.config, format!("min-processes = 2\ngrace = \"1s\"\n{text}")).unwrap();
+    let ran = pool.run();
+    assert_as_one_process(&ran, &pool.store());
+    let log = &ran.stderr;
+    assert!(log.contains("process 2 on node-3: cannot listen on 192.0.2.1"), "{log}");
+    assert!(log.contains("process 2 on node-3 is lost: the run goes on with 2 of 3 processes"), "{log}");
+}
+
+#[test]
 fn a_run_that_begins_with_one_host_takes_the_others_in() {
     let Some(pool) = PoolOfHosts::new("joined") else { return };
     let text = std::fs::read_to_string(&pool.config).unwrap();

@@ -39,7 +39,7 @@ pub use self::exit_codes::EXIT_PANIC;
 pub use self::handshake::{Deadlines, Identity, Message, Roster, join, listen, receive};
 #[cfg(feature = "pool")]
 pub use self::pool::{CheckedHost, Questions, SshHost, check, serve_probe};
-pub use self::process_hosts::{HostReach, Pool, ProcessHost};
+pub use self::process_hosts::{HostAddress, HostReach, Pool, ProcessAddresses, ProcessHost};
 #[cfg(feature = "pool")]
 use self::scheduler::Running;
 #[cfg(feature = "pool")]

@@ -3,12 +3,12 @@
 //! A process on this machine is started directly, a process on another machine by ssh or by the
 //! agent of a scheduler's task. All use the same pipes to their supervisor.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::events::EventSink;
 use super::program::this_program;
@@ -47,14 +47,32 @@ pub struct ProcessHost {
     pub number: usize,
     /// How the supervisor starts it.
     pub reach: HostReach,
-    /// The address at which it listens.
-    pub listen: IpAddr,
+    /// The address at which it listens; `None` is that of `address`.
+    pub listen: Option<IpAddr>,
     /// The ports of which it takes the first free one.
     pub ports: Ports,
-    /// The address to which the other processes connect.
-    pub address: IpAddr,
+    /// The machine to which the other processes connect.
+    pub address: HostAddress,
     /// Its environment variables.
     pub environment: Variables,
+}
+
+/// The address of a machine, as it is known before a process starts there.
+#[derive(Clone, Debug)]
+pub enum HostAddress {
+    /// The address itself.
+    Known(IpAddr),
+    /// A name: the machine may have another address when it is started again.
+    Named(String),
+}
+
+/// The addresses of a process.
+#[derive(Debug)]
+pub struct ProcessAddresses {
+    /// The one at which it listens.
+    pub listen: IpAddr,
+    /// The one to which the other processes connect.
+    pub reached: IpAddr,
 }
 
 /// How a supervisor starts a process.
@@ -89,9 +107,9 @@ impl Pool {
         let host = ProcessHost {
             number: 0,
             reach: HostReach::Local,
-            listen: loopback,
+            listen: None,
             ports: Ports::default(),
-            address: loopback,
+            address: HostAddress::Known(loopback),
             environment: Variables::default(),
         };
         Pool::of(vec![host; processes], config)
@@ -100,7 +118,7 @@ impl Pool {
     /// The hosts of a config, or processes on this machine if it has none.
     ///
     /// # Errors
-    /// The address of a host is not known; the message names the host.
+    /// The config has hosts, and this program is built without the feature `pool`.
     pub fn new(config: &Config) -> Result<Pool> {
         if config.hosts.is_empty() {
             return Ok(Pool::here(config.processes(), config));
@@ -136,9 +154,9 @@ impl Pool {
         let host = |task| ProcessHost {
             number: task,
             reach: reach(task),
-            listen: table.listen.unwrap_or(unknown),
+            listen: table.listen,
             ports: table.port,
-            address: unknown,
+            address: HostAddress::Known(unknown),
             environment: Variables::default(),
         };
         let hosts = (0..task.count).map(host).collect();
@@ -163,8 +181,7 @@ impl Pool {
             let addresses = agents.wait_for(numbers, (self.min_processes, self.grace), epoch, events)?;
             pool.hosts.retain_mut(|host| {
                 let Some(Some(address)) = addresses.get(host.number).copied() else { return false };
-                host.address = address;
-                host.listen = if host.listen.is_unspecified() { address } else { host.listen };
+                host.address = HostAddress::Known(address);
                 true
             });
         }
@@ -218,7 +235,7 @@ impl ProcessHost {
     pub(crate) fn can_be_used(&self) -> bool {
         match &self.reach {
             HostReach::Local => true,
-            HostReach::Ssh(host) => host.has_this_program(&self.environment),
+            HostReach::Ssh(host) => self.addresses().is_ok() && host.has_this_program(&self.environment),
             HostReach::Task { agents, task } => agents.can_be_used(*task),
         }
     }
@@ -228,9 +245,20 @@ impl ProcessHost {
         matches!(&self.reach, HostReach::Task { agents, task } if agents.is_leaving(*task))
     }
 
-    /// The address by which other processes reach a process that listens at `port`.
-    pub fn reached_at(&self, port: u16) -> SocketAddr {
-        SocketAddr::new(self.address, port)
+    /// Looks up the addresses of its process, as they are now.
+    ///
+    /// # Errors
+    /// The name of the machine has no address.
+    pub(crate) fn addresses(&self) -> Result<ProcessAddresses> {
+        let reached = match &self.address {
+            HostAddress::Known(address) => *address,
+            HostAddress::Named(name) => {
+                let found = (name.as_str(), 0).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+                let unknown = || format!("cannot find the address of the host {name}: set `address` in its [[hosts]]");
+                found.with_context(unknown)?.ip()
+            }
+        };
+        Ok(ProcessAddresses { listen: self.listen.unwrap_or(reached), reached })
     }
 
     /// The command that starts the program on the host with these arguments.

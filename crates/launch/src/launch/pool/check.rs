@@ -1,7 +1,7 @@
 //! Checks every host of a pool before a job needs it: `nigh pool check`.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ pub struct CheckedHost {
 
 /// The probe that runs on a host; it ends when this is dropped.
 struct ProbedHost {
+    /// The address to which other processes connect.
+    reached: IpAddr,
     child: Child,
     stdin: ChildStdin,
     lines: Receiver<String>,
@@ -44,27 +46,29 @@ impl Drop for ProbedHost {
 }
 
 /// Checks all hosts of a pool at the same time. `questions` gives the questions for a process by
-/// its number.
+/// its number, its host and the address at which it listens.
 ///
 /// # Errors
 /// This program cannot start any other program.
-pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions + Sync) -> Result<Vec<CheckedHost>> {
+pub fn check(
+    pool: &Pool,
+    questions: impl Fn(usize, &ProcessHost, IpAddr) -> Questions + Sync,
+) -> Result<Vec<CheckedHost>> {
     let questions = &questions;
     let mut probes: Vec<(Option<ProbedHost>, CheckedHost)> = std::thread::scope(|scope| {
         let threads: Vec<_> = pool
             .hosts
             .iter()
             .enumerate()
-            .map(|(me, host)| scope.spawn(move || first_answers(host, &questions(me, host))))
+            .map(|(me, host)| scope.spawn(move || first_answers(host, |listen| questions(me, host, listen))))
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("first_answers does not panic")).collect()
     });
     let addresses: Vec<Option<SocketAddr>> = probes
         .iter()
-        .zip(&pool.hosts)
-        .map(|((_, checked), host)| {
+        .map(|(probe, checked)| {
             let address = checked.answers.as_ref().ok()?.address.as_ref().ok()?;
-            Some(host.reached_at(address.port()))
+            Some(SocketAddr::new(probe.as_ref()?.reached, address.port()))
         })
         .collect();
     std::thread::scope(|scope| {
@@ -89,12 +93,14 @@ pub fn check(pool: &Pool, questions: impl Fn(usize, &ProcessHost) -> Questions +
     Ok(probes.into_iter().map(|(_, checked)| checked).collect())
 }
 
-fn first_answers(host: &ProcessHost, questions: &Questions) -> (Option<ProbedHost>, CheckedHost) {
+fn first_answers(host: &ProcessHost, questions: impl FnOnce(IpAddr) -> Questions) -> (Option<ProbedHost>, CheckedHost) {
     // The program may have to be copied first: the clock is compared after that.
     let mut clock = (0, 0);
-    let answers = ProbedHost::start(host).and_then(|mut probe| {
+    let answers = host.addresses().and_then(|addresses| {
+        let questions = questions(addresses.listen);
+        let mut probe = ProbedHost::start(host, addresses.reached)?;
         let sent_at = clock_ms();
-        let answers: Answers = probe.ask(questions)?;
+        let answers: Answers = probe.ask(&questions)?;
         let round_trip = clock_ms().saturating_sub(sent_at);
         clock = (answers.clock_ms as i64 - (sent_at + round_trip / 2) as i64, round_trip);
         Ok((probe, answers))
@@ -106,7 +112,7 @@ fn first_answers(host: &ProcessHost, questions: &Questions) -> (Option<ProbedHos
 }
 
 impl ProbedHost {
-    fn start(host: &ProcessHost) -> Result<ProbedHost> {
+    fn start(host: &ProcessHost, reached: IpAddr) -> Result<ProbedHost> {
         let Launch { mut command, first } = host.launch(&["probe"])?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
@@ -116,7 +122,7 @@ impl ProbedHost {
         let _ = stdin.write_all(&first);
         let lines = lines_of(child.stdout.take().context("a child has a stdout")?);
         let stderr = lines_of(child.stderr.take().context("a child has a stderr")?);
-        Ok(ProbedHost { child, stdin, lines, stderr })
+        Ok(ProbedHost { reached, child, stdin, lines, stderr })
     }
 
     fn ask<T: serde::de::DeserializeOwned>(&mut self, question: &impl serde::Serialize) -> Result<T> {
@@ -195,9 +201,9 @@ mod tests {
             printf '%s\n' "$others""#;
         std::fs::write(folder.path().join("probe"), probe).unwrap();
         let pool = local("sh", &format!("cd '{}'", folder.path().display()));
-        let checked = check(&pool, |_, host| Questions {
+        let checked = check(&pool, |_, _, listen| Questions {
             folder: folder.path().to_owned(),
-            listen: SocketAddr::new(host.listen, 0),
+            listen: SocketAddr::new(listen, 0),
             last_port: 0,
             written: None,
             inputs: Vec::new(),

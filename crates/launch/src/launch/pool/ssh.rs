@@ -8,7 +8,6 @@
 //! set -- PROGRAM ARGUMENTS; read and export each variable, a line of stdin each; exec "$@"
 //! ```
 
-use std::net::ToSocketAddrs;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::command::run_within;
 use crate::config::{Config, HostTable, SshDestination, Variables};
-use crate::launch::process_hosts::{HostReach, Launch, ProcessHost};
+use crate::launch::process_hosts::{HostAddress, HostReach, Launch, ProcessHost};
 use crate::launch::program::this_program;
 
 /// Options that nigh adds after those of the user: ssh uses the first value of each option.
@@ -60,13 +59,9 @@ impl SshHost {
     /// The process of a `[[hosts]]` table.
     ///
     /// # Errors
-    /// The address of the host is not known.
+    /// None; that of `absent` always fails.
     pub(crate) fn process(table: &HostTable, config: &Config) -> Result<ProcessHost> {
-        let name = table.address.as_deref().unwrap_or(table.name.machine());
-        let address =
-            (name, 0).to_socket_addrs().ok().and_then(|mut addresses| addresses.next()).with_context(|| {
-                format!("cannot find the address of the host {name}: set `address` in its [[hosts]]")
-            })?;
+        let address = table.address.as_deref().unwrap_or(table.name.machine());
         let binary = table.binary.as_ref().or(config.binary.as_ref());
         let binary = match binary.map(String::as_str) {
             Some("copy") => Binary::Copy,
@@ -77,9 +72,9 @@ impl SshHost {
         Ok(ProcessHost {
             number: 0,
             reach: HostReach::Ssh(SshHost { ssh, destination: table.name.clone(), binary }),
-            listen: table.listen.unwrap_or(address.ip()),
+            listen: table.listen,
             ports: table.port,
-            address: address.ip(),
+            address: HostAddress::Named(address.to_owned()),
             environment: table.environment.clone(),
         })
     }
@@ -252,8 +247,14 @@ pub(in crate::launch) mod tests {
     fn a_process_has_the_name_of_its_host() {
         assert_eq!(local("nigh", ":").name(0), "process 0 on me@localhost");
         assert_eq!(Pool::here(2, &Config::default()).name(1), "process 1");
-        let unknown = Pool::new(&config("workers = 1\n[[hosts]]\nname = \"n\"\naddress = \"no host\""));
-        assert!(unknown.unwrap_err().to_string().contains("no host"));
+    }
+
+    #[test]
+    fn only_what_connects_to_a_host_needs_its_address() {
+        let pool = Pool::new(&config("workers = 1\n[[hosts]]\nname = \"alias\"\naddress = \"no host\"")).unwrap();
+        pool.hosts[0].launch(&["live-keys"]).unwrap();
+        let unknown = pool.hosts[0].addresses().unwrap_err();
+        assert!(unknown.to_string().contains("no host"), "{unknown}");
     }
 
     #[test]

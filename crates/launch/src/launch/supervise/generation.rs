@@ -9,13 +9,13 @@
 //! is that of its host.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use super::child::Child;
 use super::lookout::Lookout;
@@ -26,7 +26,7 @@ use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::exit_codes::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::launch::handshake::{Identity, Roster};
 use crate::launch::pipes::{ProcessExit, ProcessPipes};
-use crate::launch::process_hosts::{HostReach, Pool};
+use crate::launch::process_hosts::{HostReach, Pool, ProcessAddresses};
 use crate::watch::Progress;
 
 /// How long a process may take to start and to report its address.
@@ -48,6 +48,8 @@ pub struct Generation<'a> {
     pub identity: Identity,
     /// Its number: the restarts before it.
     pub epoch: u64,
+    /// Whether the run may go on without some of its hosts.
+    pub may_shrink: bool,
     /// Receives the stderr of the processes.
     pub events: &'a EventSink,
     /// Looks for the hosts that the run goes on without, and that it takes in when they are back.
@@ -93,6 +95,8 @@ enum StdoutMessage {
 struct SupervisedProcess {
     me: usize,
     child: Child,
+    /// The address to which the other processes connect.
+    reached: IpAddr,
     /// Returns its stdin after [`Start`] was written to it.
     stdin_back: Receiver<Box<dyn Write + Send>>,
     /// Its stdin. The process ends by itself when this is dropped.
@@ -240,11 +244,12 @@ impl Generation<'_> {
         sender: &Sender<(usize, StdoutMessage)>,
     ) -> Result<SupervisedProcess> {
         let host = &self.pool.hosts[me];
+        let ProcessAddresses { listen, reached } = host.addresses()?;
         let (child, ProcessPipes { first, mut stdin, stdout, stderr }) = Child::start(host)?;
         let start = Start {
             me: host.number,
             folder: folder.to_owned(),
-            listen: SocketAddr::new(host.listen, host.ports.first),
+            listen: SocketAddr::new(listen, host.ports.first),
             last_port: host.ports.last,
             identity: self.identity.clone(),
             plan: serde_json::value::RawValue::from_string(self.plan.to_owned()).context("a plan is JSON")?,
@@ -262,6 +267,7 @@ impl Generation<'_> {
         Ok(SupervisedProcess {
             me,
             child,
+            reached,
             stdin_back,
             stdin: None,
             ready: None,
@@ -282,7 +288,9 @@ impl Generation<'_> {
         let deadline = Instant::now() + START_DEADLINE;
         let mut unstarted: Vec<(usize, String)> = Vec::new();
         loop {
-            let is_awaited = |process: &&SupervisedProcess| process.ready.is_none() && !process.closed;
+            let has_failed = |me: usize| unstarted.iter().any(|(failed, _)| *failed == me);
+            let is_awaited =
+                |process: &&SupervisedProcess| process.ready.is_none() && !process.closed && !has_failed(process.me);
             let awaited: Vec<usize> = processes.all.iter().filter(is_awaited).map(|process| process.me).collect();
             if awaited.is_empty() {
                 break;
@@ -290,14 +298,22 @@ impl Generation<'_> {
             match messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok((me, StdoutMessage::Report(ProcessReport::Ready(ready)))) => {
                     if ready.version != env!("CARGO_PKG_VERSION") {
-                        bail!(
+                        let cause = format!(
                             "{} is nigh {}, and this is nigh {}: install the same there, or set binary = \"copy\"",
                             self.pool.name(me),
                             ready.version,
                             env!("CARGO_PKG_VERSION")
                         );
+                        ensure!(self.may_be_missing(me), cause);
+                        unstarted.push((me, cause));
                     }
                     processes.all[me].ready = Some(ready);
+                }
+                // Its folder, keys or address may not be there yet, or not any more.
+                Ok((me, StdoutMessage::Report(ProcessReport::Ended(Outcome::Failed { message, .. }))))
+                    if self.may_be_missing(me) =>
+                {
+                    unstarted.push((me, format!("{}: {message}", self.pool.name(me))));
                 }
                 Ok((me, StdoutMessage::Report(ProcessReport::Ended(outcome)))) => {
                     return Ok(Err(self.ended(processes, me, outcome, false)));
@@ -307,7 +323,9 @@ impl Generation<'_> {
                 Ok((me, StdoutMessage::Closed)) => {
                     // One that ends after it was ready did not start either.
                     let exit = processes.all[me].wait()?;
-                    unstarted.push((me, self.failed(me, &exit, false).cause));
+                    if !has_failed(me) {
+                        unstarted.push((me, self.failed(me, &exit, false).cause));
+                    }
                 }
                 Err(_) => {
                     let late = |me| {
@@ -322,10 +340,15 @@ impl Generation<'_> {
             unstarted.sort_unstable();
             return Ok(Err(GenerationEnd::Retry(self.unstarted(unstarted))));
         }
-        let hosts = self.pool.hosts.iter().zip(&processes.all);
-        Ok(Ok(hosts
-            .filter_map(|(host, process)| Some(host.reached_at(process.ready.as_ref()?.address.port())))
-            .collect()))
+        let address = |process: &SupervisedProcess| {
+            Some(SocketAddr::new(process.reached, process.ready.as_ref()?.address.port()))
+        };
+        Ok(Ok(processes.all.iter().filter_map(address).collect()))
+    }
+
+    /// Whether the run may go on without the host of this process.
+    fn may_be_missing(&self, me: usize) -> bool {
+        self.may_shrink && !matches!(self.pool.hosts[me].reach, HostReach::Local)
     }
 
     /// Follows the processes until all have ended well, or one has not.
@@ -577,7 +600,15 @@ mod tests {
         let identity = Identity::Secrets(Secrets::generate().unwrap());
         let events: EventSink = Arc::new(|_| {});
         let lookout = Lookout::new(Vec::new(), pool.rejoin);
-        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 3, events: &events, lookout: &lookout };
+        let generation = Generation {
+            pool: &pool,
+            plan: "{}",
+            identity,
+            may_shrink: false,
+            epoch: 3,
+            events: &events,
+            lookout: &lookout,
+        };
         let roster = generation.roster(Vec::new());
         assert_eq!((roster.epoch, roster.peer_timeout), (3, Duration::from_millis(90_500)));
     }
@@ -589,7 +620,15 @@ mod tests {
         let identity = Identity::Secrets(Secrets::generate().unwrap());
         let events: EventSink = Arc::new(|_| {});
         let lookout = Lookout::new(Vec::new(), pool.rejoin);
-        let generation = Generation { pool: &pool, plan: "{}", identity, epoch: 0, events: &events, lookout: &lookout };
+        let generation = Generation {
+            pool: &pool,
+            plan: "{}",
+            identity,
+            may_shrink: false,
+            epoch: 0,
+            events: &events,
+            lookout: &lookout,
+        };
         let roster = generation.roster(vec!["127.0.0.1:1".parse().unwrap(); 2]);
         assert_eq!((roster.numbers.clone(), roster.rank(2)), (vec![0, 2], Some(1)));
         let failure = generation.failure(Some(1), "it died".into(), true);

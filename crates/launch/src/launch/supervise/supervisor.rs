@@ -65,7 +65,8 @@ pub type Plans<'a> = dyn FnMut(u64) -> Result<Option<GenerationWork>> + 'a;
 /// A generation has the hosts that can be used: see `pool_hosts.rs`.
 ///
 /// # Errors
-/// Processes cannot be started on this machine, or `plans` fails.
+/// Processes cannot be started on this machine, or `plans` fails. The address of a host is not
+/// known, and the run needs all of its hosts.
 pub fn supervise(
     pool: &Pool,
     plans: &mut Plans<'_>,
@@ -83,6 +84,12 @@ pub fn supervise(
         attempts: 0,
         taken_back: 0,
     };
+    if !run.hosts.may_shrink() {
+        // Trying again would only delay the message about a mistake in the config.
+        for host in &pool.hosts {
+            host.addresses()?;
+        }
+    }
     let mut next = plans(0)?;
     loop {
         let Some(work) = next else { return Ok(run.report_restarts(Outcome::Done(None))) };
@@ -161,8 +168,8 @@ impl Supervised<'_> {
         let away = away.into_iter().map(|(number, from)| (self.pool.hosts[number].clone(), from)).collect();
         self.lookout = Lookout::new(away, self.pool.rejoin);
         let plan = (work.text)(pool.processes())?;
-        let (epoch, events, lookout) = (self.epoch, self.events, &self.lookout);
-        let generation = Generation { pool: &pool, plan: &plan, identity, epoch, events, lookout };
+        let (epoch, events, lookout, may_shrink) = (self.epoch, self.events, &self.lookout, self.hosts.may_shrink());
+        let generation = Generation { pool: &pool, plan: &plan, identity, epoch, may_shrink, events, lookout };
         let end = generation.run(progresses)?;
         let has_begun = !matches!(&end, GenerationEnd::Retry(failure) if !failure.began);
         if has_begun {
@@ -412,6 +419,55 @@ mod tests {
         let waits =
             texts.iter().find(|text| text.contains("trying again in 0 s")).unwrap_or_else(|| panic!("{texts:?}"));
         assert!(waits.contains("for 0 s more (`grace`): without them fewer than 2 processes"), "{waits}");
+    }
+
+    /// The report of a process that listens.
+    fn ready(version: &str) -> String {
+        format!("{{\"ready\":{{\"address\":\"127.0.0.1:7\",\"id\":0,\"version\":\"{version}\"}}}}")
+    }
+
+    /// A process that works, except on host 1, where it reports this and waits.
+    fn worker_with(report_of_1: &str) -> String {
+        format!(
+            "read -r start\n\
+             if [ $NODE = 1 ]; then echo '{report_of_1}'; read -r rest; exit 1; fi\n\
+             echo '{}'\n\
+             read -r roster || exit 1\n\
+             echo '{{\"ended\":{{\"done\":null}}}}'",
+            ready(env!("CARGO_PKG_VERSION"))
+        )
+    }
+
+    /// A run with one host goes on after this time.
+    const ONE_IS_ENOUGH: &str = "min-processes = 1\ngrace = \"100ms\"";
+
+    #[test]
+    fn a_run_goes_on_without_a_host_on_which_no_process_can_begin() {
+        let failed = r#"{"ended":{"failed":{"message":"cannot go to /shared","code":1,"passes":false}}}"#;
+        for (report, cause) in [(failed.to_owned(), ": cannot go to /shared"), (ready("0.0.0"), " is nigh 0.0.0, and")]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let pool = shells(folder.path(), &worker_with(&report), ONE_IS_ENOUGH, &["127.0.0.1"; 2]);
+            let (outcome, texts) = outcome_and_texts(&pool);
+            assert_eq!(outcome, Outcome::Done(None), "{texts:?}");
+            for wanted in [cause, " is lost: the run goes on with 1 of 2 processes"] {
+                let wanted = format!("process 1 on node-1{wanted}");
+                assert!(texts.iter().any(|text| text.contains(&wanted)), "{wanted}: {texts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_whose_name_has_no_address_is_missing_and_ends_a_run_that_needs_all_hosts() {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = |more: &str| shells(folder.path(), &worker_with(""), more, &["127.0.0.1", "no host"]);
+        let (outcome, texts) = outcome_and_texts(&pool(ONE_IS_ENOUGH));
+        assert_eq!(outcome, Outcome::Done(None), "{texts:?}");
+        let unknown = "process 1 on node-1: cannot find the address of the host no host";
+        assert!(texts.iter().any(|text| text.contains(unknown)), "{texts:?}");
+        let mut plans = |_: u64| -> Result<Option<GenerationWork>> { panic!("nothing starts") };
+        let error = supervise(&pool(""), &mut plans, &Arc::default(), &recorder().0).unwrap_err();
+        assert!(error.to_string().contains("the host no host"), "{error}");
     }
 
     #[test]
