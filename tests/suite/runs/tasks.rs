@@ -286,6 +286,27 @@ fn a_run_goes_on_without_a_task_that_does_not_come_back() {
 }
 
 #[test]
+fn a_task_that_is_back_stands_in_for_one_that_is_lost() {
+    let runs = TaskRuns::new(TestedScheduler::Kubernetes, "min-processes = 2\ngrace = \"1s\"");
+    let (store, undisturbed) = (runs.path("store"), runs.undisturbed());
+    let mut tasks: Vec<Task> = (0..2).map(|me| runs.start(me, &store)).collect();
+    wait_until_working(&mut tasks, &store);
+    tasks.remove(1).signal("KILL");
+    // Task 0 waits for task 1 by then.
+    std::thread::sleep(Duration::from_millis(500));
+    tasks.push(runs.start(2, &store));
+    let begun = Instant::now();
+    let log = &all_end_well(&mut tasks)[0].stderr;
+    for wanted in ["its task, host or network has failed", "can be used again", "the run goes on with 2 of 3 processes"]
+    {
+        assert!(log.contains(wanted), "{wanted}: {log}");
+    }
+    // `wait` is 100 s.
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    runs.assert_same("another task stood in", &store, &undisturbed);
+}
+
+#[test]
 fn a_task_that_is_told_to_end_does_so_after_a_wave_and_another_takes_its_place() {
     let more = "min-processes = 2\ngrace = \"1s\"\nrejoin = \"100ms\"";
     let runs = TaskRuns::new(TestedScheduler::Kubernetes, more);

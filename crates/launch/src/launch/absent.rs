@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
@@ -78,6 +78,7 @@ impl Agents {
     pub(crate) fn wait_for(
         &self,
         _: &[usize],
+        _: &[(usize, Option<Instant>)],
         _: (usize, Duration),
         _: u64,
         _: &EventSink,

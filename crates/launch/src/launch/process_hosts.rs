@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -170,21 +170,29 @@ impl Pool {
     }
 
     /// The pool of the hosts with these numbers, with their current addresses. Waits until their
-    /// tasks are connected, and leaves out one that is not within `grace`, if enough are.
+    /// tasks are connected, and leaves out one that is not within `grace`, if enough are; those of
+    /// `left_out` that have connected since, and may be used from their time on, stand in for it.
     ///
     /// # Errors
     /// Too few tasks connected in time; the message names those that did not.
-    pub(crate) fn of_numbers(&self, numbers: &[usize], epoch: u64, events: &EventSink) -> Result<Pool> {
+    pub(crate) fn of_numbers(
+        &self,
+        numbers: &[usize],
+        left_out: &[(usize, Option<Instant>)],
+        epoch: u64,
+        events: &EventSink,
+    ) -> Result<Pool> {
         let mut pool = self.clone();
-        pool.hosts.retain(|host| numbers.contains(&host.number));
-        if let Some(agents) = &self.agents {
-            let addresses = agents.wait_for(numbers, (self.min_processes, self.grace), epoch, events)?;
-            pool.hosts.retain_mut(|host| {
-                let Some(Some(address)) = addresses.get(host.number).copied() else { return false };
-                host.address = HostAddress::Known(address);
-                true
-            });
-        }
+        let Some(agents) = &self.agents else {
+            pool.hosts.retain(|host| numbers.contains(&host.number));
+            return Ok(pool);
+        };
+        let addresses = agents.wait_for(numbers, left_out, (self.min_processes, self.grace), epoch, events)?;
+        pool.hosts.retain_mut(|host| {
+            let Some(Some(address)) = addresses.get(host.number).copied() else { return false };
+            host.address = HostAddress::Known(address);
+            true
+        });
         Ok(pool)
     }
 

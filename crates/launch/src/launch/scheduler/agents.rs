@@ -186,9 +186,10 @@ impl Agents {
         Ok(agents)
     }
 
-    /// Waits until each of these tasks has an agent; after `grace` also for fewer, if that are at
-    /// least `min`. Returns the addresses of those that have, by their numbers; the others are left
-    /// out.
+    /// Waits until each of these tasks has an agent. After `grace` at least `min` are enough; then
+    /// tasks of `left_out`, which the run goes on without, count too if they have an agent and
+    /// their time has come. Returns the addresses of the tasks that are used, by their numbers; the
+    /// others are left out.
     ///
     /// # Errors
     /// Too few connected in time; the message has the numbers of the others, and the reason why one
@@ -196,6 +197,7 @@ impl Agents {
     pub(crate) fn wait_for(
         &self,
         tasks: &[usize],
+        left_out: &[(usize, Option<Instant>)],
         (min, grace): (usize, Duration),
         epoch: u64,
         events: &EventSink,
@@ -208,12 +210,18 @@ impl Agents {
         let mut report_after = REPORT_AFTER;
         let mut state = lock(&shared.state);
         loop {
-            let is_missing = |task: &usize| *task > 0 && (state.agents[*task].is_none() || state.leaving[*task]);
-            let missing: Vec<usize> = tasks.iter().copied().filter(is_missing).collect();
-            let waited = start.elapsed();
-            let are_enough = waited >= grace && tasks.len() >= min + missing.len();
+            let now = Instant::now();
+            let waited = now.duration_since(start);
+            let has_agent = |task: usize| state.agents[task].is_some() && !state.leaving[task];
+            let missing: Vec<usize> = tasks.iter().copied().filter(|task| *task > 0 && !has_agent(*task)).collect();
+            // A task that is back stands in for a missing one; else it is taken in after a wave.
+            let is_back = |(task, from): &&(usize, Option<Instant>)| {
+                !missing.is_empty() && has_agent(*task) && from.is_none_or(|from| from <= now)
+            };
+            let back: Vec<usize> = left_out.iter().filter(is_back).map(|(task, _)| *task).collect();
+            let are_enough = waited >= grace && tasks.len() + back.len() >= min + missing.len();
             if missing.is_empty() || are_enough {
-                let are_used = |task: usize| tasks.contains(&task) && !missing.contains(&task);
+                let are_used = |task: usize| tasks.contains(&task) && !missing.contains(&task) || back.contains(&task);
                 state.left_out = (0..state.agents.len()).map(|task| !are_used(task)).collect();
                 let all = addresses(&state.agents).into_iter().enumerate();
                 return Ok(all.map(|(task, address)| are_used(task).then_some(address)).collect());
@@ -233,7 +241,10 @@ impl Agents {
                 events(ProcessEvent { kind: "waiting", text: &text, epoch, process: None });
             }
             let next = if waited < grace { grace } else { shared.wait };
-            let pause = (next - waited).min(report_after.saturating_sub(waited)).max(Duration::from_millis(1));
+            let times = left_out.iter().filter_map(|(_, from)| from.filter(|from| *from > now));
+            let next_back = times.min().map_or(Duration::MAX, |from| from.duration_since(now));
+            let pause = (next - waited).min(report_after.saturating_sub(waited)).min(next_back);
+            let pause = pause.max(Duration::from_millis(1));
             state = shared.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -543,43 +554,83 @@ mod tests {
     /// An event: kind, text, epoch and process.
     type ReceivedEvent = (String, String, u64, Option<usize>);
 
+    /// Task 0 of a run, and the events of its listener.
+    struct ListeningTask {
+        folder: tempfile::TempDir,
+        task: SchedulerTask,
+        agents: Agents,
+        port: u16,
+        events: EventSink,
+        received: Receiver<ReceivedEvent>,
+    }
+
+    impl ListeningTask {
+        /// Task 0 of `count`, with more lines in `[tasks]`.
+        fn new(count: usize, more: &str) -> ListeningTask {
+            let folder = tempfile::tempdir().unwrap();
+            keys::make(folder.path(), count, 1).unwrap();
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let text = format!(
+                "workers = 1\nkeys = {:?}\n[tasks]\nscheduler = \"slurm\"\ncontrol = \"{port}-{}\"\n{more}",
+                folder.path(),
+                port.saturating_add(50)
+            );
+            let config: Config = toml::from_str(&text).unwrap();
+            let task = SchedulerTask { me: 0, count, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
+            let (sender, received) = channel::<ReceivedEvent>();
+            let sender = Mutex::new(sender);
+            let events: EventSink = Arc::new(move |event| {
+                let ProcessEvent { kind, text, epoch, process } = event;
+                let _ = lock(&sender).send((kind.to_owned(), text.to_owned(), epoch, process));
+            });
+            let agents = Agents::open(&task, config.tasks.as_ref().unwrap(), &config, &events).unwrap();
+            let port: u16 = agents.0.address.rsplit(' ').next().unwrap().parse().unwrap();
+            ListeningTask { folder, task, agents, port, events, received }
+        }
+
+        /// Connects as another task.
+        fn connect(&self, number: usize) -> Control {
+            let credentials = Identity::Keys(self.folder.path().to_owned()).credentials(number).unwrap();
+            let participant = Participant::new(number, roster(&self.task), credentials, Deadlines::default());
+            let socket = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+            let connection = participant.introduce(&socket, 0).ok().flatten().expect("it is accepted");
+            Control::new(socket, connection, Duration::from_secs(20)).unwrap()
+        }
+    }
+
     #[test]
     fn refused_and_lost_connections_are_events_that_name_the_task() {
-        let folder = tempfile::tempdir().unwrap();
-        keys::make(folder.path(), 2, 1).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let text = format!(
-            "workers = 1\nkeys = {:?}\n[tasks]\nscheduler = \"slurm\"\nlisten = \"127.0.0.1\"\ncontrol = \"{port}-{}\"",
-            folder.path(),
-            port.saturating_add(50)
-        );
-        let config: Config = toml::from_str(&text).unwrap();
-        let task = SchedulerTask { me: 0, count: 2, supervisor: "127.0.0.1".into(), job: 7, cpus: None, machines: 1 };
-        let (sender, received) = channel::<ReceivedEvent>();
-        let sender = Mutex::new(sender);
-        let events: EventSink = Arc::new(move |event| {
-            let ProcessEvent { kind, text, epoch, process } = event;
-            let _ = lock(&sender).send((kind.to_owned(), text.to_owned(), epoch, process));
-        });
-        let agents = Agents::open(&task, config.tasks.as_ref().unwrap(), &config, &events).unwrap();
-        let port: u16 = agents.0.address.rsplit(' ').next().unwrap().parse().unwrap();
-        let next = || received.recv_timeout(Duration::from_secs(60)).unwrap();
+        let first = ListeningTask::new(2, "listen = \"127.0.0.1\"");
+        let next = || first.received.recv_timeout(Duration::from_secs(60)).unwrap();
 
-        TcpStream::connect(("127.0.0.1", port)).unwrap().write_all(&[0xff; 1000]).unwrap();
+        TcpStream::connect(("127.0.0.1", first.port)).unwrap().write_all(&[0xff; 1000]).unwrap();
         let (kind, text, epoch, process) = next();
         assert_eq!((kind.as_str(), epoch, process), ("refused", 0, Some(0)));
         assert!(text.starts_with("task 0 refused a connection from 127.0.0.1") && text.contains("not TLS"), "{text}");
 
         // A task of the run that does not keep to the protocol; in another epoch.
-        agents.0.announcer.epoch.store(3, Ordering::Relaxed);
-        let credentials = Identity::Keys(folder.path().to_owned()).credentials(1).unwrap();
-        let participant = Participant::new(1, roster(&task), credentials, Deadlines::default());
-        let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let connection = participant.introduce(&socket, 0).ok().flatten().expect("it is accepted");
-        let control = Control::new(socket, connection, Duration::from_secs(20)).unwrap();
-        control.send(&ControlFrame::Output(vec![7; MAX_FRAME])).unwrap();
+        first.agents.0.announcer.epoch.store(3, Ordering::Relaxed);
+        first.connect(1).send(&ControlFrame::Output(vec![7; MAX_FRAME])).unwrap();
         let (kind, text, epoch, process) = next();
         assert_eq!((kind.as_str(), epoch, process), ("lost", 3, Some(1)));
         assert!(text.contains("task 1 at 127.0.0.1") && text.contains("`output` (65536 bytes) instead"), "{text}");
+    }
+
+    #[test]
+    fn a_task_that_is_left_out_and_back_stands_in_for_one_that_does_not_come() {
+        let (first, long) = (ListeningTask::new(3, "listen = \"127.0.0.1\"\nwait = \"60s\""), Duration::from_secs(60));
+        let used = |left_out: (usize, Option<Instant>), grace: Duration| {
+            let addresses = first.agents.wait_for(&[0, 1], &[left_out], (2, grace), 0, &first.events).unwrap();
+            addresses.iter().map(Option::is_some).collect::<Vec<bool>>()
+        };
+        let second = first.connect(2);
+        second.send(&ControlFrame::Name("node-2".into())).unwrap();
+        let from = Instant::now() + Duration::from_millis(300);
+        assert_eq!(used((2, Some(from)), Duration::from_millis(100)), [true, false, true]);
+        assert!(Instant::now() >= from, "it was used before its time");
+        // Where all come, it is taken in after a wave.
+        let other = first.connect(1);
+        other.send(&ControlFrame::Name("node-1".into())).unwrap();
+        assert_eq!(used((2, None), long), [true, true, false]);
     }
 }

@@ -156,12 +156,16 @@ impl Supervised<'_> {
             None => Identity::Secrets(Secrets::generate()?),
         };
         let wanted = self.hosts.present();
-        let pool = self.pool.of_numbers(&wanted, self.epoch, self.events)?;
+        let pool = self.pool.of_numbers(&wanted, &self.hosts.looked_for(), self.epoch, self.events)?;
         let are_there: Vec<usize> = pool.hosts.iter().map(|host| host.number).collect();
+        let back: Vec<usize> = are_there.iter().copied().filter(|number| !wanted.contains(number)).collect();
+        back.iter().for_each(|number| self.hosts.is_back(*number));
         let late: Vec<usize> = wanted.into_iter().filter(|number| !are_there.contains(number)).collect();
         if !late.is_empty() {
             late.iter().for_each(|number| self.hosts.leave_out(*number));
-            let text = format!("{} did not join in time: {}", self.names(&late), self.goes_on());
+            let instead =
+                if back.is_empty() { String::new() } else { format!(", and {} can be used again", self.names(&back)) };
+            let text = format!("{} did not join in time{instead}: {}", self.names(&late), self.goes_on());
             self.report("without", &text, late.first().copied());
         }
         let away = self.hosts.looked_for();
