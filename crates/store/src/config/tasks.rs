@@ -32,7 +32,8 @@ pub struct Tasks {
     #[serde(default)]
     pub port: Ports,
     /// The one address at which a task listens. Default: task 0 waits at all addresses of its
-    /// machine, and a process listens at the address by which its task reaches task 0.
+    /// machine, of IPv6 and IPv4, and a process listens at the address by which its task reaches
+    /// task 0.
     pub listen: Option<IpAddr>,
     /// How long tasks wait for each other, and for a lost task to return. Default: 5 min.
     pub wait: Option<Time>,

@@ -14,7 +14,7 @@
 
 use std::io;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -145,7 +145,7 @@ impl Agents {
     pub(crate) fn open(task: &SchedulerTask, table: &Tasks, config: &Config, events: &EventSink) -> Result<Agents> {
         let keys = config.keys.clone().context("tasks authenticate each other by `keys`")?;
         let credentials = Identity::Keys(keys).credentials(0)?;
-        let listen = table.listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let listen = table.listen.unwrap_or_else(all_addresses);
         let mut address = SocketAddr::new(listen, table.control.first);
         let listener = loop {
             match TcpListener::bind(address) {
@@ -323,6 +323,17 @@ impl Agents {
     }
 }
 
+/// All addresses of this machine: a listener there accepts IPv6 and IPv4, or IPv4 only where the
+/// system has no such listeners.
+fn all_addresses() -> IpAddr {
+    let both = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    let tried = TcpListener::bind((both, 0)).and_then(|listener| {
+        let port = listener.local_addr()?.port();
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+    });
+    if tried.is_ok() { both } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) }
+}
+
 /// A missing task, and the reason why it was lost if it was.
 fn described(task: usize, lost: Option<&str>) -> String {
     match lost {
@@ -353,6 +364,7 @@ impl AgentsInner {
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             };
+            let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
             let shared = self.clone();
             let result = self.participant.authenticate(socket, peer, move |task, socket, connection| {
                 shared.participant.forget(task);
@@ -590,9 +602,13 @@ mod tests {
 
         /// Connects as another task.
         fn connect(&self, number: usize) -> Control {
+            self.connect_at(IpAddr::V4(Ipv4Addr::LOCALHOST), number)
+        }
+
+        fn connect_at(&self, address: IpAddr, number: usize) -> Control {
             let credentials = Identity::Keys(self.folder.path().to_owned()).credentials(number).unwrap();
             let participant = Participant::new(number, roster(&self.task), credentials, Deadlines::default());
-            let socket = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+            let socket = TcpStream::connect((address, self.port)).unwrap();
             let connection = participant.introduce(&socket, 0).ok().flatten().expect("it is accepted");
             Control::new(socket, connection, Duration::from_secs(20)).unwrap()
         }
@@ -614,6 +630,23 @@ mod tests {
         let (kind, text, epoch, process) = next();
         assert_eq!((kind.as_str(), epoch, process), ("lost", 3, Some(1)));
         assert!(text.contains("task 1 at 127.0.0.1") && text.contains("`output` (65536 bytes) instead"), "{text}");
+    }
+
+    #[test]
+    fn tasks_connect_by_ipv4_and_ipv6_and_their_addresses_are_those_by_which_they_did() {
+        let has_ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+        let first = ListeningTask::new(2, "");
+        for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            if address.is_ipv4() || has_ipv6 {
+                first.connect_at(address, 1).send(&ControlFrame::Name("node-1".into())).unwrap();
+                let begun = Instant::now();
+                let used = || lock(&first.agents.0.state).agents[1].as_ref().map(|agent| agent.addresses);
+                while used() != Some((address, address)) {
+                    assert!(begun.elapsed() < Duration::from_secs(60), "{address}: {:?}", used());
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+        }
     }
 
     #[test]
