@@ -16,7 +16,7 @@ use crate::watch::Span;
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Display {
-    /// Not at all.
+    /// Not at all; nor are notices, but warnings and errors are.
     Quiet,
     /// A bar if stderr is a terminal, otherwise a line every few seconds.
     Person,
@@ -114,12 +114,9 @@ impl Log {
         }
     }
 
-    /// Writes a message that the user should act on, unless the display is [`Display::Quiet`]: a
-    /// notice whose level is `warning`.
+    /// Writes a message that the user should act on: a notice whose level is `warning`.
     pub fn warn(&self, text: &str) {
-        if self.0.display != Display::Quiet {
-            self.message("warning", text, self.epoch(), None);
-        }
+        self.message("warning", text, self.epoch(), None);
     }
 
     /// Writes why the command fails.

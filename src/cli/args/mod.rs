@@ -95,7 +95,7 @@ pub(crate) struct RunArgs {
     /// Name of this run in events and in its result [default: one that no other run has].
     #[arg(long, value_name = "ID", env = "NIGH_RUN_ID")]
     pub(crate) run_id: Option<String>,
-    /// Show no progress.
+    /// Show no progress and no notices, only warnings and errors.
     #[arg(short, long, conflicts_with = "verbose", env = "NIGH_QUIET", value_parser = truth())]
     pub(crate) quiet: bool,
     /// Print the plan before the run, and the time of each stage after it (if there is one

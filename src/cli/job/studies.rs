@@ -60,7 +60,7 @@ pub(crate) struct StudiesArgs {
     /// Print each summary as one JSON object on stdout, and events as JSON lines on stderr.
     #[arg(long)]
     json: bool,
-    /// Show no progress.
+    /// Show no progress and no notices, only warnings and errors.
     #[arg(short, long)]
     quiet: bool,
 }

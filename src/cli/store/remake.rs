@@ -49,7 +49,7 @@ pub(crate) struct RemakeArgs {
     /// Print the result as one JSON object on stdout, and events as JSON lines on stderr.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress.
+    /// Show no progress and no notices, only warnings and errors.
     #[arg(short, long)]
     quiet: bool,
 }

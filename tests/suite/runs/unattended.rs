@@ -113,6 +113,14 @@ fn a_dataset_without_a_similarity_is_told_what_the_default_numbers_link() {
     told(&["--id", "key"], true);
     told(&["--id", "key", "--similarity", "0.9"], false);
     told(&["--preset", "minhash-14x8"], false);
+    // Without progress and notices there are warnings, also as events.
+    told(&["-q"], true);
+    told(&["-q", "--json"], true);
+    let has_notice = |flags: &[&str]| {
+        let ran = run_of(&input, &folder.path().join("store"), &[&columns[..], flags].concat());
+        ran.stderr.contains("each row is a document")
+    };
+    assert!(has_notice(&[]) && !has_notice(&["-q"]));
     let crawl = run_well(&["run", "jobs/example.toml", "--dry-run", "--store", "nowhere"]);
     assert!(!crawl.stderr.contains("default numbers"), "{}", crawl.stderr);
 }
