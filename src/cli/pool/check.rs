@@ -160,6 +160,7 @@ impl HostRow {
         }
         to_fix.extend(answers.folder.clone().err());
         to_fix.extend(answers.address.clone().err());
+        to_fix.extend(checked.refused.clone());
         to_fix.extend(answers.inputs.clone().err());
         let free = match &answers.store {
             None => "-".to_owned(),

@@ -449,6 +449,13 @@ fn a_pool_without_keys_is_refused() {
     let refused = ran(&mut pool.command(config.to_str().unwrap(), &pool.store()));
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(refused.stderr.contains("keys") || refused.stderr.contains("loopback"), "{}", refused.stderr);
+    let checked = ran(&mut pool.hosts.nigh(&["pool", "check", "--config", config.to_str().unwrap()]));
+    assert_eq!(checked.code, Some(1), "{}", checked.stdout);
+    for node in 1..=3 {
+        let wanted = format!("node-{node}: 10.77.0.1{node}:");
+        let line = checked.stdout.lines().find(|line| line.contains(&wanted));
+        assert!(line.is_some_and(|line| line.contains("is not on loopback")), "{}", checked.stdout);
+    }
 }
 
 #[test]

@@ -34,6 +34,16 @@ impl Secrets {
         secrets.welcome.copy_from_slice(&bytes[16..]);
         Ok(secrets)
     }
+
+    /// Refuses an address that secrets may not be used with: plain sockets must stay on this
+    /// machine.
+    pub(crate) fn allow(address: SocketAddr) -> Result<()> {
+        ensure!(
+            address.ip().is_loopback(),
+            "{address} is not on loopback: other machines are joined by TLS only (`nigh pool keys` makes the keys)"
+        );
+        Ok(())
+    }
 }
 
 /// How the processes of a run authenticate each other.
@@ -80,14 +90,12 @@ impl Credentials {
         }
     }
 
-    /// Refuses an address that these credentials may not be used with: plain sockets must stay on
-    /// this machine.
+    /// Refuses an address that these credentials may not be used with.
     pub(crate) fn allow(&self, address: SocketAddr) -> Result<()> {
-        ensure!(
-            matches!(self, Credentials::Keys(_)) || address.ip().is_loopback(),
-            "{address} is not on loopback: other machines are joined by TLS only (`nigh pool keys` makes the keys)"
-        );
-        Ok(())
+        match self {
+            Credentials::Secrets(_) => Secrets::allow(address),
+            Credentials::Keys(_) => Ok(()),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::probe::{Answers, Questions, clock_ms};
+use crate::launch::handshake::Secrets;
 use crate::launch::process_hosts::{Launch, Pool, ProcessHost};
 
 /// The timeout of each answer of a host.
@@ -25,6 +26,8 @@ pub struct CheckedHost {
     pub clock: (i64, u64),
     /// The processes that it cannot reach, with the reasons.
     pub unreachable: Vec<(usize, String)>,
+    /// Why no process may join at its address: other machines are joined with keys only.
+    pub refused: Option<String>,
 }
 
 /// The probe that runs on a host; it ends when this is dropped.
@@ -71,6 +74,14 @@ pub fn check(
             Some(SocketAddr::new(probe.as_ref()?.reached, address.port()))
         })
         .collect();
+    if pool.keys.is_none() {
+        for ((_, checked), reached) in probes.iter_mut().zip(&addresses) {
+            let answers = checked.answers.as_ref().ok();
+            let listens = answers.and_then(|answers| answers.address.as_ref().ok());
+            let refused = listens.into_iter().chain(reached).find_map(|address| Secrets::allow(*address).err());
+            checked.refused = refused.map(|error| error.to_string());
+        }
+    }
     std::thread::scope(|scope| {
         for (me, (probe, checked)) in probes.iter_mut().enumerate() {
             let addresses = &addresses;
@@ -105,10 +116,11 @@ fn first_answers(host: &ProcessHost, questions: impl FnOnce(IpAddr) -> Questions
         clock = (answers.clock_ms as i64 - (sent_at + round_trip / 2) as i64, round_trip);
         Ok((probe, answers))
     });
-    match answers {
-        Ok((probe, answers)) => (Some(probe), CheckedHost { answers: Ok(answers), clock, unreachable: Vec::new() }),
-        Err(error) => (None, CheckedHost { answers: Err(error), clock, unreachable: Vec::new() }),
-    }
+    let (probe, answers) = match answers {
+        Ok((probe, answers)) => (Some(probe), Ok(answers)),
+        Err(error) => (None, Err(error)),
+    };
+    (probe, CheckedHost { answers, clock, unreachable: Vec::new(), refused: None })
 }
 
 impl ProbedHost {
@@ -188,17 +200,9 @@ mod tests {
     use super::*;
     use crate::launch::pool::ssh::tests::local;
 
-    #[test]
-    fn a_probe_has_the_variables_of_its_host_and_receives_every_question() {
+    /// Checks a host on which `probe` runs in the place of the program.
+    fn checked(probe: &str) -> CheckedHost {
         let folder = tempfile::tempdir().unwrap();
-        // `sh probe` runs this: it answers with a variable in the place of the version.
-        let probe = r#"
-            read -r questions
-            case $questions in '{"folder":'*) ;; *) exit 9 ;; esac
-            printf '{"version":"%s","clock_ms":0,"folder":{"Ok":null},"address":{"Err":"none"},' "$PLAIN"
-            printf '"store":null,"inputs":{"Ok":null},"expiry":null}\n'
-            read -r others
-            printf '%s\n' "$others""#;
         std::fs::write(folder.path().join("probe"), probe).unwrap();
         let pool = local("sh", &format!("cd '{}'", folder.path().display()));
         let checked = check(&pool, |_, _, listen| Questions {
@@ -209,8 +213,35 @@ mod tests {
             inputs: Vec::new(),
             keys: None,
         });
-        let checked = checked.unwrap().remove(0);
+        checked.unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_probe_has_the_variables_of_its_host_and_receives_every_question() {
+        // `sh probe` runs this: it answers with a variable in the place of the version.
+        let probe = r#"
+            read -r questions
+            case $questions in '{"folder":'*) ;; *) exit 9 ;; esac
+            printf '{"version":"%s","clock_ms":0,"folder":{"Ok":null},"address":{"Err":"none"},' "$PLAIN"
+            printf '"store":null,"inputs":{"Ok":null},"expiry":null}\n'
+            read -r others
+            printf '%s\n' "$others""#;
+        let checked = checked(probe);
         assert_eq!(checked.answers.unwrap().version, "secret-7");
         assert!(checked.unreachable.is_empty());
+    }
+
+    #[test]
+    fn without_keys_a_host_that_other_machines_would_reach_is_refused() {
+        for (address, is_refused) in [("127.0.0.1:2101", false), ("192.0.2.7:2101", true)] {
+            let answers = format!(
+                "{{\"version\":\"1\",\"clock_ms\":0,\"folder\":{{\"Ok\":null}},\"address\":{{\"Ok\":\"{address}\"}},\
+                 \"store\":null,\"inputs\":{{\"Ok\":null}},\"expiry\":null}}"
+            );
+            let checked = checked(&format!("read -r questions\necho '{answers}'\nread -r others\necho '[]'\n"));
+            let wanted = format!("{address} is not on loopback: other machines are joined by TLS only");
+            let refused = checked.refused.as_deref().map(|refused| refused.starts_with(&wanted));
+            assert_eq!(refused, is_refused.then_some(true), "{:?}", checked.refused);
+        }
     }
 }
