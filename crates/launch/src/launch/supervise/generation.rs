@@ -79,6 +79,8 @@ pub struct GenerationFailure {
     pub process: Option<usize>,
     /// Whether all processes had started.
     pub began: bool,
+    /// Whether each process had joined all others.
+    pub joined: bool,
     /// The numbers of the hosts elsewhere on which no process started.
     pub missing: Vec<usize>,
     /// The numbers of the processes that were told to end, and have.
@@ -103,6 +105,8 @@ struct SupervisedProcess {
     stdin: Option<Box<dyn Write + Send>>,
     /// Its report that it listens.
     ready: Option<Ready>,
+    /// Whether it has joined all others.
+    has_joined: bool,
     /// Its report of its end.
     outcome: Option<Outcome>,
     /// Whether its stdout ended.
@@ -186,7 +190,13 @@ impl Generation<'_> {
                     process.stdin = process.stdin_back.recv_timeout(START_DEADLINE).ok();
                     let _ = process.stdin.as_mut().map(|stdin| write_line(stdin, &roster));
                 }
-                self.follow(&mut processes, &messages, progresses)?
+                match self.follow(&mut processes, &messages, progresses)? {
+                    GenerationEnd::Retry(failure) => {
+                        let joined = processes.all.iter().all(|process| process.has_joined);
+                        GenerationEnd::Retry(GenerationFailure { joined, ..failure })
+                    }
+                    end => end,
+                }
             }
             Err(end) => end,
         };
@@ -271,6 +281,7 @@ impl Generation<'_> {
             stdin_back,
             stdin: None,
             ready: None,
+            has_joined: false,
             outcome: None,
             closed: false,
             exited: false,
@@ -318,7 +329,7 @@ impl Generation<'_> {
                 Ok((me, StdoutMessage::Report(ProcessReport::Ended(outcome)))) => {
                     return Ok(Err(self.ended(processes, me, outcome, false)));
                 }
-                Ok((_, StdoutMessage::Report(ProcessReport::Progress(_)))) => {}
+                Ok((_, StdoutMessage::Report(ProcessReport::Progress(_) | ProcessReport::Joined))) => {}
                 Ok((me, StdoutMessage::Report(ProcessReport::Leaving))) => processes.all[me].is_leaving = true,
                 Ok((me, StdoutMessage::Closed)) => {
                     // One that ends after it was ready did not start either.
@@ -382,6 +393,7 @@ impl Generation<'_> {
                     progresses[me] = progress;
                 }
                 Ok((_, StdoutMessage::Report(ProcessReport::Ready(_)))) => {}
+                Ok((me, StdoutMessage::Report(ProcessReport::Joined))) => processes.all[me].has_joined = true,
                 Ok((me, StdoutMessage::Report(ProcessReport::Leaving))) => self.leave(processes, me),
                 Ok((me, StdoutMessage::Report(ProcessReport::Ended(outcome)))) => {
                     if matches!(outcome, Outcome::Failed { .. }) {
@@ -503,7 +515,7 @@ impl Generation<'_> {
     /// A failure of the process with this rank.
     fn failure(&self, process: Option<usize>, cause: String, began: bool) -> GenerationFailure {
         let process = process.map(|rank| self.pool.hosts[rank].number);
-        GenerationFailure { cause, process, began, missing: Vec::new(), leaving: Vec::new() }
+        GenerationFailure { cause, process, began, joined: false, missing: Vec::new(), leaving: Vec::new() }
     }
 
     fn silent(&self, process: usize, quiet: Duration) -> GenerationFailure {

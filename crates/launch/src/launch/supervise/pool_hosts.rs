@@ -2,10 +2,11 @@
 //! they are back.
 //!
 //! A host is missing from the moment when its process was lost, or could not be started, until a
-//! process starts there. While that lasts less than `grace`, the run tries to start on all of its
-//! hosts. Then it goes on without the host, if `min-processes` are left. A host that is left out is
-//! looked for; once it can be used, the next generation has it again. A host that has said that it
-//! ends (SIGTERM) is left out at once.
+//! process there has joined the others. While that lasts less than `grace`, the run tries to start
+//! on all of its hosts. Then it goes on without the host, if `min-processes` are left. A host that
+//! is left out is looked for; once it can be used, the next generation has it again. If no process
+//! of it joins the others then, it is left out again at once. A host that has said that it ends
+//! (SIGTERM) is left out at once.
 //!
 //! Nothing here knows a clock or a network: the callers say what happened, and when.
 
@@ -28,7 +29,7 @@ struct HostStanding {
     is_out: bool,
     /// When it may be used again: it has said that it ends.
     not_before: Option<Instant>,
-    /// Whether it was taken in again and has not started a process since.
+    /// Whether it was taken in again, and no process of it has joined the others since.
     is_back: bool,
 }
 
@@ -81,7 +82,7 @@ impl PoolHosts {
         times.max().map_or(Duration::ZERO, |from| from.saturating_duration_since(now))
     }
 
-    /// A process was started on the host.
+    /// A process was started on the host, and has joined the others.
     pub fn has_started(&mut self, number: usize) {
         self.hosts[number] = HostStanding::default();
     }
@@ -112,7 +113,13 @@ impl PoolHosts {
         self.hosts[number] = HostStanding { is_back: true, ..HostStanding::default() };
     }
 
-    /// No process could be started on these hosts.
+    /// The numbers of the hosts that were taken in again, and of which no process has joined the
+    /// others since.
+    pub fn back(&self) -> Vec<usize> {
+        self.numbers(|standing| standing.is_back)
+    }
+
+    /// No process could be started on these hosts, or none that joined the others.
     pub fn could_not_start(&mut self, numbers: &[usize], now: Instant) -> Missing {
         let mut expired = Vec::new();
         let mut left = self.grace;
@@ -192,10 +199,11 @@ mod tests {
         let mut hosts = PoolHosts::new(2, 1, 60 * SECOND);
         hosts.leave_out(1);
         hosts.is_back(1);
-        assert_eq!(hosts.present(), [0, 1]);
+        assert_eq!((hosts.present(), hosts.back()), (vec![0, 1], vec![1]));
         assert_eq!(hosts.could_not_start(&[1], begun), Missing::Without(vec![1]));
         hosts.is_back(1);
         hosts.has_started(1);
+        assert_eq!(hosts.back(), Vec::<usize>::new());
         assert_eq!(hosts.could_not_start(&[1], begun), Missing::Again(60 * SECOND));
     }
 

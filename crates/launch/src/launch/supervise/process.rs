@@ -48,6 +48,8 @@ pub struct Start {
 pub enum ProcessReport {
     /// The process listens.
     Ready(Ready),
+    /// The process has joined all others.
+    Joined,
     /// Its counters.
     Progress(Progress),
     /// The process was told to end, by SIGTERM.
@@ -148,6 +150,7 @@ pub fn serve(
         // Another process may have failed, or may not have started yet.
         Err(error) => return end(Outcome::Failed { message: format!("{error:#}"), code: 1, passes: true }),
     };
+    report(&stdout, &ProcessReport::Joined)?;
     drop(listener);
     end(work(start.plan.get(), Peers::Sockets { me: rank, sockets }, watch.clone()))
 }

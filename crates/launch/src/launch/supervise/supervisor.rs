@@ -138,9 +138,9 @@ struct Supervised<'a> {
     epoch: u64,
     /// How often the processes were started again after a failure.
     restarts: u64,
-    /// The attempts in a row to start a generation that did not begin.
+    /// The attempts in a row to start a generation whose processes did not join each other.
     attempts: usize,
-    /// How often hosts were taken back after a failure since a generation began.
+    /// How often hosts were taken back after a failure since the processes of a generation joined.
     taken_back: usize,
 }
 
@@ -175,8 +175,8 @@ impl Supervised<'_> {
         let (epoch, events, lookout, may_shrink) = (self.epoch, self.events, &self.lookout, self.hosts.may_shrink());
         let generation = Generation { pool: &pool, plan: &plan, identity, epoch, may_shrink, events, lookout };
         let end = generation.run(progresses)?;
-        let has_begun = !matches!(&end, GenerationEnd::Retry(failure) if !failure.began);
-        if has_begun {
+        let has_joined = !matches!(&end, GenerationEnd::Retry(failure) if !failure.joined);
+        if has_joined {
             (self.attempts, self.taken_back) = (0, 0);
             are_there.into_iter().for_each(|number| self.hosts.has_started(number));
         }
@@ -238,10 +238,20 @@ impl Supervised<'_> {
         !back.is_empty()
     }
 
+    /// The numbers of the hosts that were missing in a generation that failed: no process started
+    /// there; or they were taken in again, the processes did not join with them, and enough are
+    /// left.
+    fn missing(&self, failure: &GenerationFailure) -> Vec<usize> {
+        let back = self.hosts.back();
+        let is_without_back = failure.began && !failure.joined && self.hosts.are_enough_without(back.len());
+        if is_without_back { back } else { failure.missing.clone() }
+    }
+
     /// Prepares the next attempt after a failure, and waits before it. Returns the message of the
     /// run if it has failed.
     fn after_failure(&mut self, failure: &GenerationFailure, committed: u64) -> Option<String> {
         let now = Instant::now();
+        let missing = self.missing(failure);
         self.take_back_after_failure(Duration::ZERO);
         // A host that said that it ends has ended: that is no failure of the run.
         let left: Vec<usize> =
@@ -253,23 +263,23 @@ impl Supervised<'_> {
         if let Some(number) = failure.process.filter(|number| failure.began && self.is_elsewhere(*number)) {
             self.hosts.was_lost(number, now);
         }
-        if self.hosts.may_shrink() && !failure.missing.is_empty() {
+        if self.hosts.may_shrink() && !missing.is_empty() {
             let grace = crate::config::Time(self.pool.grace);
-            let mut follows = self.hosts.could_not_start(&failure.missing, now);
+            let mut follows = self.hosts.could_not_start(&missing, now);
             if follows == Missing::TooFew && self.take_back_after_failure(LAST_LOOK + self.hosts.rest(now)) {
-                follows = self.hosts.could_not_start(&failure.missing, now);
+                follows = self.hosts.could_not_start(&missing, now);
             }
             match follows {
                 Missing::Again(left) => {
                     let pause = self.pause().min(left.max(Duration::from_millis(100)));
-                    let it = if failure.missing.len() == 1 { "it" } else { "them" };
+                    let it = if missing.len() == 1 { "it" } else { "them" };
                     let (pause_s, left_s) = (pause.as_secs_f64(), left.as_secs_f64());
-                    let rest = if self.hosts.are_enough_without(failure.missing.len()) {
+                    let rest = if self.hosts.are_enough_without(missing.len()) {
                         format!("trying again in {pause_s:.0} s, and without {it} after {left_s:.0} s more (`grace`)")
                     } else {
                         format!(
-                            "trying again in {pause_s:.0} s, for {left_s:.0} s more (`grace`): without {it} fewer than {} processes \
-                             would be left (`min-processes`)",
+                            "trying again in {pause_s:.0} s, for {left_s:.0} s more (`grace`): without {it} fewer than {} \
+                             processes would be left (`min-processes`)",
                             self.pool.min_processes
                         )
                     };
@@ -284,14 +294,13 @@ impl Supervised<'_> {
                     return self.again(failure, &format!("{lost} {verb} lost: {}", self.goes_on()));
                 }
                 Missing::TooFew => {
-                    let mut missing = self.hosts.left_out();
-                    missing.extend(&failure.missing);
-                    missing.sort_unstable();
+                    let mut all = [self.hosts.left_out(), missing].concat();
+                    all.sort_unstable();
                     return Some(format!(
                         "{}: {} missing for {grace} (`grace`), and fewer than {} processes would be left (`min-processes`); the same \
                          command continues from what is committed",
                         failure.cause,
-                        self.names(&missing),
+                        self.names(&all),
                         self.pool.min_processes
                     ));
                 }
@@ -387,12 +396,16 @@ mod tests {
         (outcome, epochs, received)
     }
 
-    /// A pool of these addresses of this machine. On each host a shell runs `worker` in the place of
-    /// the program, with the number of the host in `NODE`.
+    /// A pool of these addresses of this machine. Each host says that it has this version, and a
+    /// shell runs `worker` there in the place of the program, with the number of the host in
+    /// `NODE`.
     fn shells(folder: &Path, worker: &str, more: &str, addresses: &[&str]) -> Pool {
         std::fs::write(folder.join("worker"), worker).unwrap();
-        let ssh = r#"while [ "$1" != -- ]; do shift; done; shift; exec sh -c "$*""#;
-        let ssh = ["sh".to_owned(), "-c".to_owned(), format!("cd '{}'\n{ssh}", folder.display()), "ssh".to_owned()];
+        let version = env!("CARGO_PKG_VERSION");
+        let ssh = r#"while [ "$1" != -- ]; do shift; done; shift
+                     case "$*" in *--version*) echo "nigh $version"; exit;; esac; exec sh -c "$*""#;
+        let ssh = format!("cd '{}'; version={version}; {ssh}", folder.display());
+        let ssh = ["sh", "-c", &ssh, "ssh"];
         let host = |(node, address): (usize, &&str)| {
             format!(
                 "[[hosts]]\nname = \"node-{node}\"\naddress = \"{address}\"\nbinary = \"sh\"\n\
@@ -472,6 +485,41 @@ mod tests {
         let mut plans = |_: u64| -> Result<Option<GenerationWork>> { panic!("nothing starts") };
         let error = supervise(&pool(""), &mut plans, &Arc::default(), &recorder().0).unwrap_err();
         assert!(error.to_string().contains("the host no host"), "{error}");
+    }
+
+    #[test]
+    fn a_host_that_is_back_and_with_which_the_processes_do_not_join_is_left_out_again() {
+        let folder = tempfile::tempdir().unwrap();
+        // Process 0 is alone, with process 1, and alone again.
+        let worker = format!(
+            r#"
+            read -r start
+            if [ $NODE = 1 ] && ! [ -e is-up ]; then exit 1; fi
+            echo '{}'
+            read -r roster || exit 1
+            if [ $NODE = 1 ]; then
+                touch was-tried
+                echo '{{"ended":{{"failed":{{"message":"no way to process 0","code":1,"passes":true}}}}}}'
+                exit 1
+            fi
+            if ! [ -e is-up ]; then
+                touch is-up
+                echo '"joined"'
+                read -r request
+                echo '{{"ended":"at-border"}}'
+            elif ! [ -e was-tried ]; then
+                read -r request
+            else
+                echo '"joined"'
+                echo '{{"ended":{{"done":null}}}}'
+            fi"#,
+            ready(env!("CARGO_PKG_VERSION"))
+        );
+        let more = format!("{ONE_IS_ENOUGH}\nrejoin = \"50ms\"");
+        let (outcome, texts) = outcome_and_texts(&shells(folder.path(), &worker, &more, &["127.0.0.1"; 2]));
+        assert_eq!(outcome, Outcome::Done(None), "{texts:?}");
+        let wanted = "no way to process 0: process 1 on node-1 is lost: the run goes on with 1 of 2 processes";
+        assert!(texts.iter().any(|text| text.contains(wanted)), "{texts:?}");
     }
 
     #[test]
