@@ -15,7 +15,8 @@ pub struct BucketServer {
     within: Vec<String>,
     child: Child,
     folder: tempfile::TempDir,
-    port: u16,
+    /// Those that it was given; the seventh is that of S3.
+    ports: Vec<u16>,
 }
 
 impl Drop for BucketServer {
@@ -24,6 +25,12 @@ impl Drop for BucketServer {
         // kills it.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
+        for port in &self.ports {
+            for name in ["master-grpc", "volume-grpc", "filer-grpc", "s3", "s3-grpc"] {
+                // It leaves its sockets behind, always in this folder.
+                let _ = std::fs::remove_file(format!("/tmp/seaweedfs-{name}-{port}.sock"));
+            }
+        }
     }
 }
 
@@ -37,8 +44,8 @@ fn weed() -> Option<PathBuf> {
     folders.map(|folder| folder.join("weed")).find(|program| program.is_file())
 }
 
-/// Starts the server on ports that are free now; the last is that of S3.
-fn spawn(within: &[String], weed: &Path, folder: &Path) -> (Child, u16) {
+/// Starts the server on ports that are free now.
+fn spawn(within: &[String], weed: &Path, folder: &Path) -> (Child, Vec<u16>) {
     // Held all at once, so that they differ.
     let held: Vec<TcpListener> = (0..8).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let ports: Vec<u16> = held.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
@@ -63,7 +70,7 @@ fn spawn(within: &[String], weed: &Path, folder: &Path) -> (Child, u16) {
         .stderr(std::fs::File::create(folder.join("log")).unwrap())
         .spawn()
         .unwrap();
-    (child, ports[6])
+    (child, ports)
 }
 
 impl BucketServer {
@@ -87,8 +94,8 @@ impl BucketServer {
         std::fs::write(&keys, text).unwrap();
         std::fs::create_dir(folder.path().join("data")).unwrap();
         let log = folder.path().join("log");
-        let (child, port) = spawn(within, &weed, folder.path());
-        let mut server = BucketServer { within: within.to_vec(), child, folder, port };
+        let (child, ports) = spawn(within, &weed, folder.path());
+        let mut server = BucketServer { within: within.to_vec(), child, folder, ports };
         let begun = Instant::now();
         while !server.ready() {
             // A port that was free may be taken before the server has it: then the server ends.
@@ -101,11 +108,15 @@ impl BucketServer {
                 );
             }
             if has_ended {
-                (server.child, server.port) = spawn(within, &weed, server.folder.path());
+                (server.child, server.ports) = spawn(within, &weed, server.folder.path());
             }
             std::thread::sleep(Duration::from_millis(200));
         }
         Some(server)
+    }
+
+    fn port(&self) -> u16 {
+        self.ports[6]
     }
 
     fn ready(&self) -> bool {
@@ -116,7 +127,7 @@ impl BucketServer {
 
     /// A request to the bucket, as one of its users without nigh makes it.
     fn curl(&self, flags: &[&str], path: &str) -> Output {
-        let url = format!("http://127.0.0.1:{}/bucket{path}", self.port);
+        let url = format!("http://127.0.0.1:{}/bucket{path}", self.port());
         let signed = ["--aws-sigv4", "aws:amz:us-east-1:s3", "--user", "test:secret"];
         // Not every curl signs what it sends.
         let unsigned = ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"];
@@ -153,7 +164,7 @@ impl BucketServer {
     /// The settings by which nigh finds the server.
     pub fn environment(&self) -> [(&'static str, String); 5] {
         [
-            ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port)),
+            ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port())),
             ("AWS_ALLOW_HTTP", "true".into()),
             ("AWS_REGION", "us-east-1".into()),
             ("AWS_ACCESS_KEY_ID", "test".into()),
