@@ -45,6 +45,7 @@ mod session;
 mod store;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 use args::RunArgs;
@@ -192,6 +193,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     raise_open_files();
+    report_large_files();
     let log = match &cli.command {
         Command::Run(args) => args.log(),
         Command::Add(args) => args.run().log(),
@@ -273,6 +275,13 @@ fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     // If this fails, the old limit holds, and opening one file too many is reported as an error.
     let _ = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
+}
+
+/// A file that would grow past the limit of sizes (`ulimit -f`) is an error of its write, which
+/// names it. By default the signal of it ends the process without a word.
+fn report_large_files() {
+    // If this fails, it does.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
 #[cfg(test)]

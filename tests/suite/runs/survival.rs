@@ -13,7 +13,7 @@ use nigh::state::{BundleName, Piece, Segment, Store, Unfinished};
 use nigh::tables::{FailedUrlRow, WEEK_TABLES};
 use nigh::text::canonical;
 
-use crate::program::{Made, has_week, job, nigh, output, ran, records, run, run_well, skipped, tables};
+use crate::program::{Made, has_week, job, nigh, output, ran, records, run, run_well, skipped, tables, week};
 use crate::skips::Need;
 
 /// The inputs of [`waves`].
@@ -422,6 +422,22 @@ fn a_full_disk_is_reported_and_loses_nothing() {
     assert_eq!(remount.code, Some(0));
     assert_eq!(again.code, Some(0), "{}", again.stderr);
     assert!(found == Made::new(&[]).tables());
+}
+
+#[test]
+fn a_limit_of_the_size_of_files_is_reported_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let arguments = ["run", "jobs/example.toml", "-q", "--store", store.to_str().unwrap()];
+    let program = nigh(&arguments);
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -f 64; exec \"$0\" \"$@\""]).arg(program.get_program()).args(arguments);
+    limited.current_dir(env!("CARGO_MANIFEST_DIR"));
+    let result = ran(&mut limited);
+    assert!(result.code == Some(1) && result.stderr.contains("File too large"), "{}", result.stderr);
+    assert!(result.stderr.contains(store.to_str().unwrap()), "{}", result.stderr);
+    run_well(&arguments);
+    assert!(tables(&week(&store, "2024-01-08")) == Made::new(&[]).tables());
 }
 
 #[test]

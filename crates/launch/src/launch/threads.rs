@@ -113,6 +113,12 @@ pub fn exit_on_panic(code: i32) {
             // The supervisor reports the cause.
             std::process::exit(EXIT_PEER_LOST);
         }
+        if message.starts_with("failed to spawn thread") {
+            eprintln!(
+                "nigh: the system starts no further thread: raise its limit (`ulimit -u`, or that of the container), or use fewer --workers"
+            );
+            std::process::exit(code);
+        }
         eprintln!(
             "nigh: a fault in this program, please report it: {}{location}, in {name}",
             printable_lines(&message)
