@@ -15,7 +15,7 @@ use super::lease::SharedLease;
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, FileContent, PutCondition, PutOutcome};
-use crate::state::{ListedTable, Store, VIEWS, damaged_log};
+use crate::state::{ListedTable, Store, VIEWS, damaged_log, views};
 use crate::tables::studies::RESULTS;
 use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, StoreTable};
 
@@ -153,7 +153,7 @@ pub(super) fn publish(
             bail!(overtaken(bucket));
         };
         folder.set_base(Base::Catalog(digest))?;
-        put_views(folder, bucket)?;
+        put_views(folder, bucket, &folders)?;
         after = Some(CatalogVersion { catalog, digest, tag });
     }
     put_catalog(folder, bucket, &folders, &sizes)?;
@@ -167,11 +167,18 @@ pub(super) fn publish(
     Ok(after)
 }
 
-/// Puts `views.sql`, which is not part of the store: it is replaced in place, after the commit.
-fn put_views(folder: &MirrorFolder, bucket: &Bucket) -> Result<()> {
-    let path = folder.root().join(VIEWS);
-    let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    bucket.put(VIEWS, text).context("the commit is done, but views.sql is not replaced: the next commit replaces it")
+/// Puts `views.sql` of the objects, which is not part of the store: it is replaced in place, after
+/// the commit.
+fn put_views(folder: &MirrorFolder, bucket: &Bucket, folders: &BTreeMap<String, FileList>) -> Result<()> {
+    let store = Store::at(folder.root());
+    let Some(manifest) = store.manifest()? else { return Ok(()) };
+    let mut tables = store.listed_tables(&manifest)?;
+    for table in &mut tables {
+        table.files = objects_of(table, folders).into_iter().map(|object| object.path).collect();
+    }
+    bucket
+        .put(VIEWS, views(&tables).into_bytes())
+        .context("the commit is done, but views.sql is not replaced: the next commit replaces it")
 }
 
 /// Continues the logs of Delta Lake beside the tables of the bucket, whose files have other names

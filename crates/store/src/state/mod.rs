@@ -61,6 +61,7 @@ mod weeks;
 pub use self::durable::{replace, replace_with, sync_folder};
 pub use self::history::{Downloads, History, PastWeek, Results};
 pub use self::indexes::{Coding, PostingFile, PostingRuns, UrlIndex, UrlLookup, write_postings};
+pub(crate) use self::store::views;
 pub use self::store::{Begun, KnownContent, KnownFiles, Store, Upgraded, Vacuumed, run_folder};
 pub use self::store::{LOCK, ListedTable, MANIFEST, OWN, VIEWS, commit_of, damaged_log, removed_folder};
 pub use self::weeks::{

@@ -109,7 +109,17 @@ fn a_store_in_a_bucket_has_the_tables_of_one_in_a_folder() {
             .map(|entry| entry.path().strip_prefix(&store).unwrap().to_owned())
             .collect();
         let folders: BTreeSet<_> = files.iter().map(|path| path.iter().next().unwrap()).collect();
-        assert_eq!(server.keys("some/where").len(), files.len() + folders.len() + 3, "{:?}", server.keys("some/where"));
+        let keys = server.keys("some/where");
+        assert_eq!(keys.len(), files.len() + folders.len() + 3, "{keys:?}");
+        // The views name each file of a table, so what no commit lists is not seen.
+        let views = String::from_utf8(server.get("/some/where/views.sql")).unwrap();
+        let named = views.split("|| '").skip(1).map(|rest| rest.split('\'').next().unwrap().to_owned());
+        let is_of_table = |key: &String| key.ends_with(".parquet") && !key.starts_with("_nigh/");
+        assert_eq!(
+            named.collect::<BTreeSet<_>>(),
+            keys.into_iter().filter(is_of_table).collect::<BTreeSet<_>>(),
+            "after {plain:?}"
+        );
     }
     assert!(!folder.path().join("nowhere").exists(), "what is only read needs no mirror");
     let again =

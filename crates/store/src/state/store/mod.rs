@@ -34,3 +34,4 @@ pub use self::postings::run_folder;
 pub use self::upgrade::Upgraded;
 pub use self::vacuum::Vacuumed;
 pub use self::views::VIEWS;
+pub(crate) use self::views::views;
