@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
+use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::session::{check_kernels, check_not_inside, lock, pool_of};
 use crate::config::{Config, Count, read_config};
@@ -174,7 +175,17 @@ pub(crate) fn keys() -> Result<ExitCode> {
 /// process, which keeps it.
 fn commits(args: &LiveArgs, guard: WriteGuard, log: &Log) -> Commits {
     let store = args.store.clone();
-    let committer = Box::new(move |commitment: &Commitment| commitment.run(&store, || Ok(guard.lend()?.into())));
+    let committer = Box::new(move |commitment: &Commitment| {
+        commitment.run(&store, || {
+            let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+            // They are for other runs: with NIGH_WEEK or NIGH_DRY_RUN a commit would go wrong.
+            for flag in RunArgs::augment_args(clap::Command::new("run")).get_arguments() {
+                flag.get_env().into_iter().for_each(|variable| _ = command.env_remove(variable));
+            }
+            command.stdin(guard.lend()?);
+            Ok(command)
+        })
+    });
     let log = log.clone();
     let notice = Box::new(move |committed: &Result<Committed, Refusal>| match committed {
         Ok(Committed { week: Some(week), documents, deleted }) if documents + deleted > 0 => {

@@ -13,6 +13,7 @@ mod texts;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -192,7 +193,11 @@ pub(crate) fn bench_live(args: &LiveBenchArgs) -> Result<BenchOutcome> {
 /// Runs the commands of a commit, which have the lock of the store from this process.
 fn run(commitment: &Commitment, store: &Store) -> Result<()> {
     let lock = store.lock()?;
-    commitment.run(store.root(), || Ok(lock.try_clone()?.into()))
+    commitment.run(store.root(), || {
+        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+        command.stdin(lock.try_clone()?);
+        Ok(command)
+    })
 }
 
 /// Starts a server of a service, which stays until the process ends.

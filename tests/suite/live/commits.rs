@@ -109,8 +109,9 @@ fn standard_input_is_committed_while_no_line_comes_and_at_its_end() {
     wait_for("a commit", || committed_ids(&store).filter(|ids| ids == &["1"]));
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // The end of the input comes before the time.
+    // The end of the input comes before the time. Variables of flags are for other runs.
     let mut child = nigh(&["live", store.to_str().unwrap(), "--stdin", "--commit-every", "1h"])
+        .envs([("NIGH_WEEK", "2000-01-03"), ("NIGH_REPLACE", "true"), ("NIGH_ID", "name"), ("NIGH_DRY_RUN", "true")])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -119,6 +120,15 @@ fn standard_input_is_committed_while_no_line_comes_and_at_its_end() {
     writeln!(child.stdin.take().unwrap(), "{}", json!({"id": 2, "text": "d e f"})).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(committed_ids(&store).unwrap(), ["1", "2"]);
+    // Empty lines, and those that are wrong, leave nothing for a commit.
+    for lines in ["", "\n\n", "{\n"] {
+        let input = folder.path().join("lines");
+        std::fs::write(&input, lines).unwrap();
+        let mut live = nigh(&["live", store.to_str().unwrap(), "--stdin", "--commit-every", "1h"]);
+        assert_eq!(ran(live.stdin(std::fs::File::open(&input).unwrap())).code, Some(0));
+    }
+    run_well(&["delete", "-q", "--store", store.to_str().unwrap(), "--id", "2"]);
+    assert_eq!(committed_ids(&store).unwrap(), ["1"]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
@@ -151,16 +151,17 @@ impl Commitment {
         Makes { from, to: from + u64::from(deleted.is_some()) + u64::from(added.is_some()), deleted, added }
     }
 
-    /// Runs `nigh delete` and `nigh add` on a store. `stdin` is the standard input of a command:
-    /// the lock of the store, if this process has it.
+    /// Runs `nigh delete` and `nigh add` on a store. `program` makes a command without arguments,
+    /// whose standard input is the lock of the store, if this process has it. Its environment gives
+    /// no flags: a commit has its own.
     ///
     /// # Errors
     /// If a command fails: the error has what it said.
-    pub fn run(&self, store: &Path, stdin: impl Fn() -> Result<Stdio>) -> Result<()> {
-        let program = std::env::current_exe().context("cannot find this program")?;
+    pub fn run(&self, store: &Path, program: impl Fn() -> Result<Command>) -> Result<()> {
         let run = |arguments: &[&OsStr]| -> Result<()> {
-            let output = Command::new(&program).args(arguments).stdin(stdin()?).output();
-            let output = output.with_context(|| format!("cannot start {}", program.display()))?;
+            let mut command = program()?;
+            let output = command.args(arguments).output();
+            let output = output.with_context(|| format!("cannot start {}", command.get_program().display()))?;
             let name = arguments[0].to_string_lossy();
             ensure!(output.status.success(), "nigh {name}: {}", String::from_utf8_lossy(&output.stderr).trim());
             Ok(())
@@ -172,6 +173,8 @@ impl Commitment {
         }
         if let Some((job, input)) = &self.added {
             let [add, flag, quiet] = ["add", "--input", "--quiet"].map(OsStr::new);
+            // `@FILE` would be a list of inputs.
+            let input = if input.to_string_lossy().starts_with('@') { &Path::new(".").join(input) } else { input };
             run(&[add, store.as_ref(), job.as_ref(), flag, input.as_ref(), quiet])?;
         }
         Ok(())

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use self::exact::StoreTexts;
@@ -92,7 +92,7 @@ impl Pending {
     /// tables, or take them out of the journal: ready features do if they take the place of a
     /// document.
     fn add(&mut self, records: &[Record], engine: &Engine) {
-        self.batches += 1;
+        self.batches += u64::from(!records.is_empty());
         let counts = |record: &&Record| !matches!(record.body, Some(LineContent::Ready(_))) || engine.has(record.key);
         let lines = records.iter().filter(counts).count();
         if lines == 0 {
@@ -211,8 +211,9 @@ impl Service {
     pub fn uncommitted(root: &Path) -> Result<u64> {
         let (path, mut batches) = (Service::journal_path(root), 0);
         if path.exists() {
-            Journal::read(&path, |head, _| {
-                batches += u64::from(head.is_batch());
+            Journal::read(&path, |head, body| {
+                // One without records says how far a followed file is read.
+                batches += u64::from(head.is_batch() && !body.trim_ascii().is_empty());
                 Ok(())
             })?;
         }
@@ -250,7 +251,8 @@ impl Service {
     }
 
     /// Takes a batch: writes it to the journal, applies it, and returns an answer for each record.
-    /// A batch with an id that was taken before gets the answers that it got then.
+    /// A batch with an id that was taken before gets the answers that it got then. One without
+    /// records is not in the journal.
     ///
     /// # Errors
     /// If the batch is malformed or too large, its id was that of other lines, the journal cannot
@@ -265,6 +267,9 @@ impl Service {
             }
         }
         let records = read_batch(body, self.engine.method(), &self.limits)?;
+        if records.is_empty() {
+            return Ok(Lines::default());
+        }
         let head = Head { batch: id.map(str::to_owned), by: self.engine.documents(), ..Head::default() };
         let answer = self.take(&head, body, &records)?;
         if let Some(id) = id {
@@ -374,7 +379,7 @@ impl Service {
             // The tables and the journal are as they should be, and are read again.
             Err(_) if self.fault().is_some() => {
                 self.tables_changed = true;
-                self.ready().map_err(|refusal| Refusal::unable(format!("committed; {refusal}")))?;
+                self.ready().map_err(|refusal| Refusal::unable(format!("committed, but {refusal}")))?;
             }
             Err(error) => {
                 let text = format!("committed, but the tables cannot be read: {error:#}");
@@ -419,9 +424,15 @@ impl Service {
         run: &mut dyn FnMut(&Commitment) -> Result<()>,
     ) -> Result<()> {
         let (length, from) = (self.journal.bytes(), next - 1);
-        let kept = Head { makes: Some(commitment.makes(from)), ..self.kept_head(self.engine.given_with_renames()) };
+        let makes = commitment.makes(from);
+        let kept = Head { makes: Some(makes.clone()), ..self.kept_head(self.engine.given_with_renames()) };
         self.journal.add(&kept, &self.taken.lines()?)?;
         let ran = self.add_rest(&commitment.rest).and_then(|()| run(commitment));
+        // The journal has the only copy of what is not in the tables.
+        let ran = ran.and_then(|()| {
+            ensure!(replay::is_added(&self.store, &makes)?, "the last week does not have the documents of the journal");
+            Ok(())
+        });
         let commits = || {
             // A command that was killed may have left a commit that is whole.
             self.store.recover()?;

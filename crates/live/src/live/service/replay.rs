@@ -219,18 +219,22 @@ fn finished(store: &Store, path: &Path, engine: &Engine) -> Result<Option<u64>> 
 /// it: another program may have made as many commits, and a command that has nothing left to do
 /// makes none.
 fn is_made(store: &Store, journal: &Path, engine: &Engine, makes: &Makes) -> Result<bool> {
-    let Some(manifest) = store.manifest()?.filter(|manifest| manifest.commits > makes.from) else { return Ok(false) };
-    if let Some(added) = &makes.added {
-        let Some(last) = manifest.weeks.last() else { return Ok(false) };
-        let week = store.whole(last).context("cannot read the last week")?;
-        let mut names = week.journal.key.stamps.keys().map(|name| Path::new(name).file_name());
-        if names.all(|name| name != Some(OsStr::new(added))) {
-            return Ok(false);
-        }
+    if store.manifest()?.is_none_or(|manifest| manifest.commits <= makes.from) || !is_added(store, makes)? {
+        return Ok(false);
     }
     let Some(deleted) = &makes.deleted else { return Ok(true) };
     let names = std::fs::read_to_string(journal.with_file_name(deleted));
     Ok(names.is_ok_and(|names| names.lines().all(|name| !engine.is_of_tables(name))))
+}
+
+/// Whether the last week has the documents that a commit adds.
+pub(super) fn is_added(store: &Store, makes: &Makes) -> Result<bool> {
+    let Some(added) = &makes.added else { return Ok(true) };
+    let manifest = store.manifest()?;
+    let Some(last) = manifest.as_ref().and_then(|manifest| manifest.weeks.last()) else { return Ok(false) };
+    let week = store.whole(last).context("cannot read the last week")?;
+    let mut names = week.journal.key.stamps.keys().map(|name| Path::new(name).file_name());
+    Ok(names.any(|name| name == Some(OsStr::new(added))))
 }
 
 impl Service {
