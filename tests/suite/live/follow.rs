@@ -146,3 +146,35 @@ fn a_folder_that_is_not_there_is_refused() {
     let refused = run(&["live", &store, "--follow", &missing]);
     assert!(refused.code == Some(2) && refused.stderr.contains("there is no such folder"), "{}", refused.stderr);
 }
+
+#[test]
+fn what_answers_another_method_is_not_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, followed) = (folder.path().join("store"), folder.path().join("in"));
+    std::fs::create_dir(&followed).unwrap();
+    let record = |kind: &str, number: usize, of: usize, block: &str| {
+        let id = |number: usize| format!("<urn:uuid:00000000-0000-0000-0000-{number:012}>");
+        format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a.example/x\r\nWARC-Record-ID: {}\r\nWARC-Concurrent-To: {}\r\n\
+             Content-Type: application/http\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+            id(number),
+            id(of),
+            block.len()
+        )
+    };
+    let answer = |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}");
+    let text = "one two three four five six seven eight nine ten";
+    let mut archive = record("response", 1, 2, &answer(text)) + &record("request", 2, 1, "GET /x HTTP/1.1\r\n\r\n");
+    for (number, method, body) in [(3, "POST", "a form"), (5, "HEAD", "")] {
+        archive += &record("request", number, number + 1, &format!("{method} /x HTTP/1.1\r\n\r\n"));
+        archive += &record("response", number + 1, number, &answer(body));
+    }
+    archive += &record("response", 7, 8, &answer(text)).replace("/x", "/y");
+    archive += &record("request", 8, 7, "GET /y HTTP/1.1\r\n\r\n").replace("/x", "/y");
+    append(&followed.join("crawl.warc"), archive.as_bytes());
+    let live = Live::start(&store, &["--by", "url", "--follow", followed.to_str().unwrap()]);
+    let of_two = || (metric(&live, "nigh_live_documents") == Some(2)).then_some(());
+    wait_for("two pages", of_two);
+    let cluster = live.get("/documents/http%3A%2F%2Fa.example%2Fx");
+    assert_eq!((&cluster["size"], &cluster["level"]), (&json!(2), &json!("exact")), "{cluster}");
+}

@@ -70,11 +70,12 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Adds a page; other items are passed over.
+    /// Adds a page; other items are passed over. What answers POST or HEAD is not the page of its
+    /// URL.
     pub(super) fn item(&mut self, item: Item, next: Place) {
         let at = item.offset();
         match item {
-            Item::Page(page) => {
+            Item::Page(page) if page.is_of_get => {
                 let line = line_of(&page);
                 match self.check(&line) {
                     Ok(()) => self.add(&line, next),
@@ -82,7 +83,7 @@ impl<'a> Parts<'a> {
                 }
             }
             Item::Reject(reject) => self.bad(at, next, &reject.reason),
-            Item::Failed(_) | Item::Revisit(_) | Item::Skip(_) => self.part.next = next,
+            Item::Page(_) | Item::Failed(_) | Item::Revisit(_) | Item::Skip(_) => self.part.next = next,
         }
     }
 
