@@ -89,7 +89,7 @@ fn read(args: &RollUpArgs, read_store: &ReadStore) -> Result<RollUp> {
     read_store.need_own(&results.own_folder())?;
     let CommittedTables { results, summary } = CommittedTables::<Collections>::numbered(store, *commit)?;
     let CollectionsSummary { last, week_commit, overlap_commit, .. } = &summary;
-    let week = manifest.weeks.iter().find(|week| (week.week, week.commit) == (*last, *week_commit));
+    let week = manifest.weeks.iter().find(|week| (week.week, week.made()) == (*last, *week_commit));
     let week = week.with_context(|| {
         format!(
             "week {last} of {root}, of which its collections are, was removed or made again: `nigh run jobs/collections.toml --store {root}` \

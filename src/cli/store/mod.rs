@@ -17,3 +17,5 @@ pub(super) mod reshard;
 pub(super) mod upgrade;
 pub(super) mod vacuum;
 pub(super) mod verify;
+
+pub(super) use remake::DELETED_SINCE;

@@ -29,7 +29,7 @@ use crate::summary::Summary;
 use crate::text::UrlPatterns;
 
 /// How the line of a week's job begins that says that pages were deleted from the week.
-pub(super) const DELETED_SINCE: &str = "# Deleted since: ";
+pub(crate) const DELETED_SINCE: &str = "# Deleted since: ";
 
 /// The flags of such a command.
 #[derive(Args)]
@@ -202,7 +202,10 @@ impl Opened {
                     "week {week} was being computed again: its {dropped} unfinished waves are dropped"
                 ));
             }
-            deletion::write_deleted(&store.unfinished(week), docs)
+            if plan.deletion.as_ref().is_some_and(|deletion| !deletion.patterns.is_empty()) {
+                deletion::write_deleted(&store.unfinished(week), docs)?;
+            }
+            Ok::<(), anyhow::Error>(())
         };
         begin(store)?;
         let before = read_summary(store, week)?;

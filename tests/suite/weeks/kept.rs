@@ -232,7 +232,7 @@ fn failures_of_hosts_are_those_of_a_plain_walk() {
 }
 
 /// A record of a WARC file.
-fn record(url: &str, status: u16, fields: &str, body: &str) -> String {
+pub(super) fn record(url: &str, status: u16, fields: &str, body: &str) -> String {
     let block = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{fields}\r\n{body}");
     format!(
         "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nContent-Type: application/http\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",

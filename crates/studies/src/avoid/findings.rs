@@ -93,11 +93,12 @@ pub(super) struct StudyFindings {
     pub components: Option<ByKey<u64, u64>>,
 }
 
-/// What tables are about, compared with a week.
-fn state(of: Week, commit: Option<u64>, week: &PastWeek) -> StudyState {
+/// What tables are about, compared with a week; `is_same`: they are of a version of their week as
+/// this one has it.
+fn state(of: Week, is_same: bool, week: &PastWeek) -> StudyState {
     if of > week.week {
         StudyState::Later
-    } else if of == week.week && commit == Some(week.commit) {
+    } else if of == week.week && is_same {
         StudyState::Read
     } else {
         StudyState::Older
@@ -132,7 +133,7 @@ impl StudyFindings {
         let Some(CommittedTables { results, summary }) = CommittedTables::<Collections>::find(store)? else {
             return Ok((StudyState::Missing, None));
         };
-        let state = state(summary.last, Some(summary.week_commit), week);
+        let state = state(summary.last, summary.week_commit == week.made, week);
         if state != StudyState::Later {
             let table = results.committed_table(AvoidRow::NAME, 0);
             Scan::open(table, &["prefix", "principal_url"])?.for_each(|batch| {
@@ -172,7 +173,7 @@ impl StudyFindings {
             Ok(())
         })?;
         self.leads = leads_of(&results)?;
-        Ok((state(of.week, Some(of.week_commit), week), Some(of.week)))
+        Ok((state(of.week, of.week_commit == week.made, week), Some(of.week)))
     }
 
     fn by_url(&mut self, store: &Store, week: &PastWeek) -> Result<(StudyState, Option<Week>)> {
@@ -180,7 +181,8 @@ impl StudyFindings {
             return Ok((StudyState::Missing, None));
         };
         // Tables of lists alone are of no week.
-        let state = summary.last.map_or(StudyState::Older, |of| state(of, summary.week_commit, week));
+        let state =
+            summary.last.map_or(StudyState::Older, |of| state(of, summary.week_commit == Some(week.made), week));
         if state != StudyState::Later {
             let table = results.committed_table(CandidateRow::NAME, 0);
             Scan::open(table, &["host_a", "host_b", "level"])?.for_each(|batch| {
@@ -200,7 +202,9 @@ impl StudyFindings {
             return Ok((StudyState::Missing, None));
         };
         let of = Some(summary.last);
-        let state = match state(summary.last, Some(summary.week_commit), pages.history.last()) {
+        let week = pages.history.last();
+        // Its tables are of chunks.
+        let state = match state(summary.last, summary.week_commit == week.commit, week) {
             StudyState::Older => StudyState::TooOld,
             StudyState::Read if summary.unit != Unit::Document => StudyState::OfHosts,
             StudyState::Read if !summary.chunkings.iter().any(|of| of.chunking == Chunking::Document) => {

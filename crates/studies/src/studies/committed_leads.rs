@@ -19,7 +19,7 @@ pub fn committed_leads(store: &Store, week: &PastWeek) -> Result<HostLeads> {
     let Some(CommittedTables { results, summary }) = CommittedTables::<Mirrors>::find(store)? else {
         return Ok(HostLeads::default());
     };
-    let is_of_week = |(date, commit)| (date, commit) == (week.week, week.commit);
+    let is_of_week = |(date, commit)| (date, commit) == (week.week, week.made);
     match summary.mirrors.iter().any(|of| is_of_week((of.week, of.week_commit))) {
         true => leads_of(&results),
         false => Ok(HostLeads::default()),

@@ -61,7 +61,7 @@ pub use rows::{
     MissingRow, RedirectRow, RejectRow, RevisitRow, SizeRow, SplitOffRow, SummaryRow, UrlRow, ValueRow,
 };
 pub use store_table::{Pack, ResultTables, StoreTable};
-pub use week::{CHOSEN_TABLES, WEEK_TABLES, name_pages, result_tables, tables_of_weeks};
+pub use week::{CHOSEN_TABLES, WEEK_TABLES, name_pages, read_chunks, result_tables, tables_of_weeks};
 pub use write::Writer;
 pub use write::found_links::FoundLinks;
 pub use write::pack::{PART_BYTES, PackedFile, pack, parts};

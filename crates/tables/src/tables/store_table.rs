@@ -36,6 +36,8 @@ pub struct ResultTables {
     /// Whether they name pages or hosts. Then they are removed when pages are deleted, or one of
     /// their weeks is removed.
     pub name_pages: bool,
+    /// Whether they are made of `chunks`.
+    pub read_chunks: bool,
     /// The tables, in the order of their names.
     pub tables: &'static [StoreTable],
 }

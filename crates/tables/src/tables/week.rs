@@ -45,6 +45,11 @@ pub fn name_pages(folder: &str) -> bool {
     RESULTS.iter().find(|results| results.folder == folder).is_none_or(|results| results.name_pages)
 }
 
+/// Whether the tables of one of these jobs are made of `chunks`.
+pub fn read_chunks(folder: &str) -> bool {
+    RESULTS.iter().any(|results| results.folder == folder && results.read_chunks)
+}
+
 /// The tables of one of these jobs; none if this version of nigh has no job of this name.
 pub fn result_tables(folder: &str) -> &'static [StoreTable] {
     RESULTS.iter().find(|results| results.folder == folder).map_or(&[], |results| results.tables)

@@ -131,10 +131,11 @@ struct WeekDocument {
 /// Makes and publishes the table. The caller has locked the store.
 ///
 /// # Errors
-/// If a file cannot be read or written, or no page of the files is one of the week: then the store
-/// stays as it was.
+/// If a file cannot be read or written, a later week uses chunks of this one, or no page of the
+/// files is one of the week: then the store stays as it was.
 pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     let store = &plan.store;
+    refuse_used_chunks(plan)?;
     let mut whole = store.whole(&plan.week)?;
     let mut summary = ChunksSummary { week: Some(plan.week.week), ..ChunksSummary::default() };
     watch.enter(Stage::Read);
@@ -171,9 +172,27 @@ pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     let files = pack(plan, &whole)?;
     whole.files.insert(ChunkRow::NAME.to_owned(), files);
     whole.kept.values_mut().for_each(|files| drop(files.remove(ChunkRow::NAME)));
-    whole.committed.commit = plan.commit;
+    whole.committed.amend(plan.commit);
     store.amend(&whole, CHUNKS_SINCE)?;
     Ok(summary)
+}
+
+/// Checks that no later week refers to the chunks of pages that stayed in it: it would go on with
+/// the former table, beside the new one.
+fn refuse_used_chunks(plan: &ChunksPlan) -> Result<()> {
+    let week = plan.week.week;
+    let weeks = plan.store.manifest()?.map_or_else(Vec::new, |manifest| manifest.weeks);
+    for later in weeks.iter().filter(|later| later.week > week) {
+        let kept = plan.store.whole(later)?.kept;
+        let of_week = kept.get(&week).and_then(|files| files.get(ChunkRow::NAME));
+        ensure!(
+            of_week.is_none_or(Vec::is_empty),
+            "week {} uses chunks of week {week}, of pages that stayed: make those of week {} first, from the files of all of its pages",
+            later.week,
+            later.week
+        );
+    }
+    Ok(())
 }
 
 /// The chunks of all pages of the files, in the order of the hashes of their URLs.

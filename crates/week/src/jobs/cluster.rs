@@ -143,6 +143,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     let committed = CommittedWeek {
         week: plan.week,
         commit: plan.commit,
+        made: None,
         stands_on: plan.stands_on.clone(),
         key: journal.key.hash.clone(),
         documents: journal.counts.documents,

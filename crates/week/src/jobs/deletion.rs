@@ -136,8 +136,8 @@ pub fn is_mentioned(store: &Store, week: &CommittedWeek, patterns: &UrlPatterns)
     Ok(false)
 }
 
-/// Whether a URL matches as it is written, or in its canonical form: links and rejects may have
-/// URLs as they were found.
+/// Whether a URL matches as it is written, or in its canonical form: rejects may have URLs as they
+/// were found.
 fn matches_raw(patterns: &UrlPatterns, url: &str) -> bool {
     patterns.matches(url) || canonical(url).is_some_and(|url| patterns.matches(url.as_str()))
 }
@@ -170,7 +170,8 @@ pub(crate) fn leave_out(
     let (old, tables) = (store.whole(&deletion.of)?.journal, store.tables(&deletion.of)?);
     let owned = Ownership::new(cx.index(), cx.peers(), &plan.urls(&old));
     let name = BundleName::Remaining(cx.index());
-    let mut deleted = read_deleted(unfinished)?;
+    // Without patterns the week is only verified.
+    let mut deleted = if deletion.patterns.is_empty() { Vec::new() } else { read_deleted(unfinished)? };
     let touched = touched(cx, &tables, &deleted, &deletion.patterns)?;
     let own_shards: BTreeSet<u32> = owned.shards().collect();
     deleted.retain(|doc| own_shards.contains(&doc.shard()));
@@ -288,7 +289,7 @@ impl FilteredWeek<'_> {
             _ => self.by_doc(segment, &mut to.chunks)?,
         };
         if stay {
-            return Ok(Segment { features, chunks, urls, ..segment });
+            return Ok(Segment { documents, urls, features, chunks, ..segment });
         }
         let links = if segment.links > 0 { self.links(segment, &mut to.links)? } else { 0 };
         Ok(Segment { wave, shard, documents, urls, features, links, chunks, origin: None })

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! In a partial week, in which pages stay that the crawl does not have, redirects stay, too: those
-//! of the week before whose URLs have neither a page nor another answer now. They come between the
-//! others, by their hashes.
+//! of the week before whose URLs have neither a page nor another answer now. A timeout, or a
+//! `robots.txt` that forbids the page, is no answer. They come between the others, by their hashes.
 //!
 //! A deletion copies both tables. It removes redirects from and to deleted URLs, and the rows of
 //! deleted hosts. Limit: `host-failures` has no URLs, so the counts of other hosts still include
@@ -66,7 +66,8 @@ pub(crate) fn failed_urls(cx: &mut Context, week: &IngestedWeek<'_>, roots: &Doc
         let mut earlier_redirects = EarlierRedirects::open(rows)?;
         loop {
             let failed = failed.next_url()?;
-            while let Some((hash, redirect)) = earlier_redirects.before(failed.as_ref().map(|failed| failed.hash))? {
+            let end = failed.as_ref().map(|failed| (failed.hash, failed.is_answered));
+            while let Some((hash, redirect)) = earlier_redirects.before(end)? {
                 if !urls.find(hash)?.is_some_and(has_page) {
                     redirects.push(redirect)?;
                 }
@@ -114,18 +115,18 @@ impl EarlierRedirects {
         Ok(EarlierRedirects { scan, next: VecDeque::new() })
     }
 
-    /// The next one whose hash is less than `end`, or any if there is no end. One with this hash is
-    /// passed over.
+    /// The next one whose hash is at most that of `end`, or any if there is no end. One with this
+    /// hash is passed over if its URL has an answer now.
     ///
     /// # Errors
     /// If the table cannot be read: names its file.
-    fn before(&mut self, end: Option<KeyHash>) -> Result<Option<(KeyHash, RedirectRow)>> {
+    fn before(&mut self, end: Option<(KeyHash, bool)>) -> Result<Option<(KeyHash, RedirectRow)>> {
         loop {
             while let Some((hash, row)) = self.next.pop_front() {
-                match end.map_or(Ordering::Less, |end| hash.cmp(&end)) {
-                    Ordering::Less => return Ok(Some((hash, row))),
-                    Ordering::Equal => {}
-                    Ordering::Greater => {
+                match end.map(|(end, is_answered)| (hash.cmp(&end), is_answered)) {
+                    None | Some((Ordering::Less, _) | (Ordering::Equal, false)) => return Ok(Some((hash, row))),
+                    Some((Ordering::Equal, true)) => {}
+                    Some((Ordering::Greater, _)) => {
                         self.next.push_front((hash, row));
                         return Ok(None);
                     }

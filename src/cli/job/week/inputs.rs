@@ -2,6 +2,7 @@
 //! which of them changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -156,6 +157,27 @@ impl WeekRequest {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Whether the inputs, of the same names, sizes and times of change as those of a committed
+    /// week, are not other files: relative names in another folder, while the former files are
+    /// still there.
+    ///
+    /// # Errors
+    /// If the working directory cannot be found.
+    pub(super) fn are_files_of(&self, week: &WholeWeek) -> Result<bool> {
+        let before = week.folders.get(&week.committed.week);
+        let (Some(before), Some(here)) = (before, folder_of(&self.inputs)?) else { return Ok(true) };
+        let is_same = |input: &Input| {
+            let (Location::File(path) | Location::Entry { archive: path, .. }) = &input.place else { return true };
+            let file = |folder: &Path| folder.join(path).metadata().map(|metadata| (metadata.dev(), metadata.ino()));
+            match (file(before), file(&here)) {
+                (Ok(before), Ok(here)) => before == here,
+                // They were moved.
+                _ => true,
+            }
+        };
+        Ok(*before == here || self.inputs.iter().all(is_same))
     }
 
     /// Checks that inputs are not taken for those of an earlier batch that were others: from a

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use self::inputs::{changed_files, changed_while_read};
 use self::job_changes::{changed_fields, check_job, listed, other_choice};
@@ -23,6 +23,7 @@ use crate::cli::session::signals::stop_on_signals;
 use crate::cli::session::worker::{ProcessWork, cluster};
 use crate::cli::session::workers::{WorkerCount, notice_without_shard, warn_above_cores};
 use crate::cli::session::{Session, check_name, locate_store, lock, notify, open_bucket, refuse_pending, take_work};
+use crate::cli::store::DELETED_SINCE;
 use crate::config::{
     Absent, Bytes, Canonical, Cluster, Config, Content, Method, Mode, Reading, SameId, Share, Verify, WeekName,
 };
@@ -178,6 +179,7 @@ fn make(
     let first_input = plan.waves.get(journal.waves).map_or(plan.inputs.len(), |wave| wave.0);
     let bytes = plan.inputs[first_input..].iter().map(|input| input.bytes).sum();
     let session = Session { pool: &request.pool, log, bytes, metrics: args.metrics, record: record.clone() };
+    let deleted = deleted_since(store, &plan)?;
     let mut first_work = Some(ProcessWork::Run(Box::new(plan.clone())));
     let work = |epoch| match first_work.take() {
         Some(work) => Ok(Some(work)),
@@ -187,8 +189,27 @@ fn make(
     if let Some(text) = changed_while_read(&request.inputs) {
         log.warn(&text);
     }
+    if let Some(deleted) = deleted {
+        log.warn(&format!(
+            "the former week {week} was made without deleted pages ({deleted}): links and redirects to them that the week before has are in this one \
+             again. `nigh delete` removes them"
+        ));
+    }
     guard.publish(false, &notify(log))?;
     summary.map_or_else(|| read_summary(store, week), Ok)
+}
+
+/// What was deleted from the version of the week that this one replaces, if pages of the week
+/// before stay in it: their rows have links and redirects to what was deleted.
+fn deleted_since(store: &Store, plan: &Plan) -> Result<Option<String>> {
+    let weeks = store.manifest()?.map_or_else(Vec::new, |manifest| manifest.weeks);
+    let former = weeks.iter().find(|committed| committed.week == plan.week);
+    let Some(former) = former.filter(|_| plan.absent == Absent::Keep) else { return Ok(None) };
+    let path = store.records(former).join("job.toml");
+    let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let deleted: Vec<&str> = job.lines().filter_map(|line| line.strip_prefix(DELETED_SINCE)).collect();
+    let deleted = deleted.iter().map(|text| text.trim_end_matches('.')).collect::<Vec<_>>().join("; ");
+    Ok((!deleted.is_empty()).then_some(deleted))
 }
 
 /// The summary that is kept with a committed week.
@@ -350,11 +371,12 @@ impl WeekRequest {
         }
         let stamps: BTreeMap<String, String> = self.inputs.iter().map(stamp_of).collect();
         let last = store.manifest()?.and_then(|manifest| manifest.weeks.last().cloned());
-        if let Some(last) = &last
-            && store.whole(last)?.journal.key.stamps == stamps
-        {
-            self.week = last.week;
-            return Ok(());
+        if let Some(last) = &last {
+            let whole = store.whole(last)?;
+            if whole.journal.key.stamps == stamps && self.are_files_of(&whole)? {
+                self.week = last.week;
+                return Ok(());
+            }
         }
         for week in store.begun_weeks()? {
             let journal = WeekJournal::read(&store.unfinished(week).journal())?;
@@ -426,9 +448,11 @@ impl WeekRequest {
                 Ok(WeekState::ToMake(plan))
             }
             Some(existing) => {
-                let is_same = existing.key == plan.key().hash;
                 // A mirror may lack the week's folder; then the message cannot name the files.
-                let before = if is_same { None } else { store.whole(existing).ok() };
+                let before = store.whole(existing).ok();
+                let are_files = before.as_ref().is_none_or(|before| self.are_files_of(before).unwrap_or(true));
+                let is_same = existing.key == plan.key().hash && are_files;
+                let before = before.filter(|_| !is_same);
                 if let Some(changed) = before.and_then(|before| changed_files(&plan, &before.journal.key)) {
                     bail!("week {week} is in {root} already, and {changed}: --replace computes the week again");
                 }

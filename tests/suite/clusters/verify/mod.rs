@@ -429,6 +429,8 @@ fn a_committed_week_is_verified_and_so_are_later_ones() {
     let job = method(folder.path(), "preset = \"minhash-14x8\"");
     let make = ["run", &text(&job), "-q", "--store", &text(&store), "--input", &text(&crawl)];
     run_well(&make);
+    run_well(&["run", "jobs/overlap.toml", "-q", "--store", &text(&store)]);
+    let overlap = tables(&store.join("overlap"));
     let week = |date: &str| crate::program::week(&store, date);
     let before = tables(&store);
     let dry = run_well(&["verify", &text(&store), "--similarity", "0.8", "--dry-run"]).stdout;
@@ -442,6 +444,10 @@ fn a_committed_week_is_verified_and_so_are_later_ones() {
         assert!(ran.stdout.contains("very similar"), "{}", ran.stdout);
         assert_verified(&week(WEEKS[0]), &pages, 1, 800, measure);
         let verified = tables(&store);
+        // Tables of studies stay, as of the week before.
+        assert!(!overlap.is_empty() && tables(&store.join("overlap")) == overlap);
+        let shown = run_well(&["show", &text(&store), "--job", "overlap"]).stderr;
+        assert!(shown.contains("were made before week 2024-01-08 was changed"), "{shown}");
         let again = run_well(&verify);
         assert!(again.stdout.contains("is verified already") && tables(&store) == verified, "{}", again.stdout);
     }

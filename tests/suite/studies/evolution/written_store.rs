@@ -162,6 +162,7 @@ impl WrittenStore {
         let committed = CommittedWeek {
             week,
             commit: 1,
+            made: None,
             stands_on: String::new(),
             key: String::new(),
             documents: pages.len() as u64,

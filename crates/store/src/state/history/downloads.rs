@@ -356,6 +356,7 @@ mod tests {
             weeks.push(PastWeek {
                 week: date.parse().unwrap(),
                 commit: 1,
+                made: 1,
                 rows: vec![0, 0, 0, ROWS],
                 segments,
                 files,

@@ -34,9 +34,11 @@ pub struct History {
 pub struct PastWeek {
     /// The date that names the week.
     pub week: Week,
-    /// The number of the commit that made it: another one if the week was made again, or pages were
-    /// deleted.
+    /// The number of the commit that wrote its records: another one if the week was made again,
+    /// pages were deleted, or chunks were made later.
     pub commit: u64,
+    /// The number of the commit that made its pages and clusters.
+    pub made: u64,
     /// For each shard the number of URLs first seen in this week or before it, including weeks
     /// before the first of the job.
     pub rows: Vec<u64>,
@@ -100,6 +102,7 @@ impl History {
                 weeks.push(PastWeek {
                     week: week.week,
                     commit: week.commit,
+                    made: week.made(),
                     rows: rows.clone(),
                     segments,
                     files,
@@ -253,6 +256,7 @@ mod tests {
             let committed = CommittedWeek {
                 week: week(date),
                 commit: 1,
+                made: None,
                 stands_on: String::new(),
                 key: String::new(),
                 documents: 3,

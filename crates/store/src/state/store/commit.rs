@@ -272,6 +272,7 @@ mod tests {
             committed: CommittedWeek {
                 week: week(),
                 commit,
+                made: None,
                 stands_on: String::new(),
                 key: format!("{documents}"),
                 documents,

@@ -101,7 +101,7 @@ impl Store {
             changed = true;
         }
         if changed {
-            week.commit = commit;
+            week.amend(commit);
             whole.committed = week.clone();
             let staged = self.staged_records(week.week, commit);
             std::fs::create_dir_all(&staged).with_context(|| format!("cannot make {}", staged.display()))?;

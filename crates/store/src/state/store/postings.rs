@@ -122,6 +122,7 @@ mod tests {
         let week = |key: &str, stands_on: &str| CommittedWeek {
             week: "2024-01-15".parse().unwrap(),
             commit: 2,
+            made: None,
             stands_on: stands_on.into(),
             key: key.into(),
             documents: 1,

@@ -33,7 +33,7 @@ use super::publication::remove;
 use super::sweep::folders;
 use crate::config::Method;
 use crate::state::durable::sync_folder;
-use crate::state::weeks::{CommittedWeek, Manifest, week_of};
+use crate::state::weeks::{CommittedWeek, FORMAT, Manifest, week_of};
 
 /// The name of the inner store, within the work folder.
 const RESHARDED: &str = "reshard";
@@ -111,7 +111,7 @@ impl Store {
             made.root().display()
         );
         let (method, method_hash) = (method.clone(), method.hash());
-        let mut manifest = Manifest { method, method_hash, weeks: of_made.weeks, ..current.next()? };
+        let mut manifest = Manifest { format: FORMAT, method, method_hash, weeks: of_made.weeks, ..current.next()? };
         self.stage_digests(&made, &mut manifest)?;
         manifest.write(&made.root().join(MANIFEST))?;
         self.publish_resharded(&manifest)

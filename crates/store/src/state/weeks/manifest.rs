@@ -38,6 +38,7 @@ use crate::objects::Digest;
 use crate::records::{Week, short_hash};
 use crate::state::durable::replace;
 use crate::structures::CompactSort;
+use crate::tables::read_chunks;
 
 /// The version of the layout of a store, and of the meaning of its columns.
 pub const FORMAT: u32 = 11;
@@ -117,6 +118,10 @@ pub struct CommittedWeek {
     pub week: Week,
     /// The number of the commit that wrote its `week.json`.
     pub commit: u64,
+    /// The number of the commit that made its pages, if it is another one: only the chunks of its
+    /// pages, or the URLs of deleted ones, are otherwise since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<u64>,
     /// The [identity](CommittedWeek::identity) of the week that was the last one before this one
     /// was committed: the week before, or an older version of this week. Empty if there was none.
     pub stands_on: String,
@@ -132,6 +137,17 @@ pub struct CommittedWeek {
 }
 
 impl CommittedWeek {
+    /// The number of the commit that made its pages and clusters.
+    pub fn made(&self) -> u64 {
+        self.made.unwrap_or(self.commit)
+    }
+
+    /// A commit writes `week.json` again, and pages and clusters stay as they are.
+    pub fn amend(&mut self, commit: u64) {
+        self.made = Some(self.made());
+        self.commit = commit;
+    }
+
     /// A hash of the week and of all weeks, versions and deletions that it stands on. Two stores
     /// whose last weeks have the same identity have given the same ids to the same URLs, so that
     /// what was computed for one holds for the other.
@@ -285,11 +301,12 @@ impl Manifest {
     }
 
     /// Whether a week was made again after the tables of a study, whose last week it is, were made
-    /// of it.
+    /// of it; or its chunks, of a study that reads them.
     pub fn outdates(&self, week: Week, study: &str) -> bool {
         // Commits of weeks and of results are numbered together.
         let made = self.results.get(study);
-        self.weeks.iter().any(|of| of.week == week && made.is_some_and(|made| *made < of.commit))
+        let last = |of: &CommittedWeek| if read_chunks(study) { of.commit } else { of.made() };
+        self.weeks.iter().any(|of| of.week == week && made.is_some_and(|made| *made < last(of)))
     }
 
     /// Whether a week is committed.
@@ -444,7 +461,16 @@ mod tests {
         manifest.set_method(&Method::default());
         let week = "2024-01-08".parse().unwrap();
         let [stands_on, key] = ["", "key"].map(str::to_owned);
-        manifest.put(CommittedWeek { week, commit: 1, stands_on, key, documents: 0, urls: vec![], named: vec![] });
+        manifest.put(CommittedWeek {
+            week,
+            commit: 1,
+            made: None,
+            stands_on,
+            key,
+            documents: 0,
+            urls: vec![],
+            named: vec![],
+        });
         manifest.set_method(&other);
         assert_eq!(manifest.method, Method::default());
         let error = manifest.check(Path::new("s"), &other).unwrap_err().to_string();

@@ -258,7 +258,7 @@ impl CollectionWriter<'_> {
             method: history.method.clone(),
             first: week,
             last: week,
-            week_commit: history.weeks[self.number].commit,
+            week_commit: history.weeks[self.number].made,
             overlap_commit: self.overlap,
             level: job.level,
             chunking: (job.level == ReplicaLevel::Overlap).then_some(job.chunking),

@@ -187,7 +187,7 @@ impl MirrorWriter<'_> {
                 rows.iter().filter_map(|row| row.coverage[0].zip(row.coverage[1])).map(|(a, b)| a.max(b)).collect();
             mirrors.push(WeekOfMirrors {
                 week,
-                week_commit: history.weeks[number].commit,
+                week_commit: history.weeks[number].made,
                 counts: pairs.counts(self.stage.least),
                 study: Some(pairs.study.counts),
                 study_share: ratio(pairs.study.mirrored, documents),

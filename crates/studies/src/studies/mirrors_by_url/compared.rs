@@ -315,7 +315,7 @@ fn found(table: &PairTable, shared: &BTreeMap<usize, SharedPages>, pair: [HostNa
 /// The pairs that the mirrors job found in a week, if its tables are of the week as it is.
 fn by_content(store: &Store, week: &PastWeek) -> Result<Option<BTreeMap<NamePair, ByContent>>> {
     let Some(CommittedTables { results, summary }) = CommittedTables::<Mirrors>::find(store)? else { return Ok(None) };
-    let is_of_week = |(date, commit)| (date, commit) == (week.week, week.commit);
+    let is_of_week = |(date, commit)| (date, commit) == (week.week, week.made);
     if !summary.mirrors.iter().any(|of| is_of_week((of.week, of.week_commit))) {
         return Ok(None);
     }
@@ -345,6 +345,6 @@ fn collections_of(store: &Store, week: &PastWeek) -> Result<Option<(Results, i64
     let Some(CommittedTables { results, summary }) = CommittedTables::<Collections>::find(store)? else {
         return Ok(None);
     };
-    let is_of_week = (summary.last, summary.week_commit) == (week.week, week.commit);
+    let is_of_week = (summary.last, summary.week_commit) == (week.week, week.made);
     Ok(is_of_week.then(|| (results, summary.least_size.into())))
 }

@@ -76,7 +76,7 @@ impl UrlMirrorWriter<'_> {
             method: plan.history.method.clone(),
             first: week.map(|week| week.week),
             last: week.map(|week| week.week),
-            week_commit: week.map(|week| week.commit),
+            week_commit: week.map(|week| week.made),
             read: counts.read,
             distinct_urls: counts.urls,
             gone: counts.gone,

@@ -15,6 +15,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "collections",
     name_pages: true,
+    read_chunks: false,
     tables: &[
         StoreTable::of::<AvoidRow>(),
         StoreTable::of::<CollectionClusterRow>(),

@@ -12,6 +12,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "decontamination",
     name_pages: true,
+    read_chunks: false,
     tables: &[StoreTable::of::<ReferenceItemRow>(), StoreTable::of::<ReferenceMatchRow>()],
 };
 

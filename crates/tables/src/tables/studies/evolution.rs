@@ -15,6 +15,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "evolution",
     name_pages: false,
+    read_chunks: false,
     tables: &[
         StoreTable::of::<AmountRow>(),
         StoreTable::of::<BirthRow>(),

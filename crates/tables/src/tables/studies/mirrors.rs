@@ -13,6 +13,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "mirrors",
     name_pages: true,
+    read_chunks: false,
     tables: &[
         StoreTable::of::<MirrorChangeRow>(),
         StoreTable::of::<MirrorClassRow>(),

@@ -13,6 +13,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "mirrors-by-url",
     name_pages: true,
+    read_chunks: false,
     tables: &[
         StoreTable::of::<CandidateRow>(),
         StoreTable::of::<ComparedRow>(),

@@ -12,6 +12,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "overlap",
     name_pages: true,
+    read_chunks: true,
     tables: &[
         StoreTable::of::<ComponentRow>(),
         StoreTable::of::<FamilyRow>(),

@@ -16,6 +16,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "paragraphs",
     name_pages: true,
+    read_chunks: true,
     tables: &[
         StoreTable::of::<BornPageRow>(),
         StoreTable::of::<BoilerplateRow>(),

@@ -13,6 +13,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "passages",
     name_pages: true,
+    read_chunks: false,
     tables: &[StoreTable::of::<PassageRow>(), StoreTable::of::<PassageSourceRow>()],
 };
 

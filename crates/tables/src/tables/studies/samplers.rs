@@ -13,6 +13,7 @@ use crate::tables::store_table::{ResultTables, StoreTable};
 pub(super) const TABLES: ResultTables = ResultTables {
     folder: "samplers",
     name_pages: false,
+    read_chunks: false,
     tables: &[StoreTable::of::<SamplerErrorRow>(), StoreTable::of::<SamplerRow>()],
 };
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failed_pieces::{piece, pieces};
 use super::notes::WaveNote;
-use super::revisits::RevisitOf;
+use super::revisits::{NOT_KNOWN, RevisitOf};
 use super::unread::UnreadPieces;
 use crate::plan::Plan;
 use crate::records::{DocId, KeyHash};
@@ -88,14 +88,16 @@ impl FailedDownload {
 struct FailedDoc {
     doc: DocId,
     wave: u64,
+    /// Where it stands among those of the wave: the first counts.
+    place: u64,
     reason: String,
 }
 
 impl Sortable for FailedDoc {
-    type Key = (DocId, u64);
+    type Key = (DocId, u64, u64);
 
     fn key(&self) -> Self::Key {
-        (self.doc, self.wave)
+        (self.doc, self.wave, self.place)
     }
 
     fn weight(&self) -> usize {
@@ -222,20 +224,27 @@ impl FailureOwner {
             let hash = failed.hash;
             let doc = urls.find(hash)?;
             if let Some(doc) = doc {
-                by_doc.push(FailedDoc { doc, wave, reason: failed.reason.clone() })?;
+                by_doc.push(FailedDoc { doc, wave, place: 0, reason: failed.reason.clone() })?;
             }
+            let mut is_known_as_gone = is_gone(&failed.reason);
             let mut push_revisit = |failed: &mut FailedDownload| match failed.revisit.take() {
                 Some(revisit) => bundles.revisits.push(revisit.row(doc, hash, failed.file)),
                 None => Ok(()),
             };
             push_revisit(&mut failed)?;
-            let mut has_redirect = failed.redirect.is_some();
+            let (mut has_redirect, mut is_answered) = (failed.redirect.is_some(), is_answer(&failed.reason));
             bundles.by_url.push(failed.row())?;
             next = sorted.record()?;
             while let Some(mut again) = next.take_if(|failed| failed.hash == hash) {
                 push_revisit(&mut again)?;
-                if again.redirect.is_some() && !has_redirect {
-                    has_redirect = true;
+                if let Some(doc) = doc.filter(|_| !is_known_as_gone && is_gone(&again.reason)) {
+                    is_known_as_gone = true;
+                    by_doc.push(FailedDoc { doc, wave, place: 1, reason: again.reason.clone() })?;
+                }
+                let is_first_answer = !is_answered && is_answer(&again.reason);
+                if again.redirect.is_some() && !has_redirect || is_first_answer {
+                    has_redirect |= again.redirect.is_some();
+                    is_answered |= is_first_answer;
                     bundles.by_url.push(again.row())?;
                 }
                 next = sorted.record()?;
@@ -276,11 +285,12 @@ impl FailureReasons {
     pub fn read(unfinished: &Unfinished, shard: u32, waves: usize, memory: u64) -> Result<FailureReasons> {
         let mut failures = ExternalSort::new(&unfinished.spill().join(format!("failed-shard{shard}")), memory);
         for (wave, rows) in pieces::<FailureRow>(unfinished, shard, waves)? {
+            let mut places = 0..;
             Scan::open(rows, &["doc", "reason"])?.for_each(|batch| {
                 let (docs, reasons): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "reason")?);
-                (0..batch.num_rows()).try_for_each(|row| {
+                (0..batch.num_rows()).zip(&mut places).try_for_each(|(row, place)| {
                     let (doc, reason) = (DocId::from_table(docs.value(row)), reasons.value(row).to_owned());
-                    failures.push(FailedDoc { doc, wave: wave as u64, reason })
+                    failures.push(FailedDoc { doc, wave: wave as u64, place, reason })
                 })
             })?;
         }
@@ -325,6 +335,12 @@ pub fn gone_documents(unfinished: &Unfinished, shard: u32, waves: usize) -> Resu
     Ok(gone)
 }
 
+/// Whether a failure is an answer of the server: not a timeout, a name without an address, or a
+/// robots.txt that forbids the page.
+fn is_answer(reason: &str) -> bool {
+    reason.starts_with("status ") || reason == NOT_KNOWN
+}
+
 /// Whether a failure says that the page is no more.
 pub fn is_gone(reason: &str) -> bool {
     matches!(reason, "status 404" | "status 410")
@@ -349,6 +365,8 @@ pub struct FailedUrl {
     pub reason: String,
     /// The first redirect.
     pub redirect: Option<Redirect>,
+    /// Whether the server answered, at least once.
+    pub is_answered: bool,
 }
 
 impl Sortable for FailedUrlOfWave {
@@ -395,7 +413,9 @@ impl FailedUrls {
                     });
                     let hash = KeyHash::from_bytes(hashes.value(row).try_into().unwrap_or_default());
                     let (host, reason) = (hosts.value(row).to_owned(), reasons.value(row).to_owned());
-                    failures.push(FailedUrlOfWave { place, failed: FailedUrl { hash, host, reason, redirect } })?;
+                    let is_answered = is_answer(&reason);
+                    let failed = FailedUrl { hash, host, reason, redirect, is_answered };
+                    failures.push(FailedUrlOfWave { place, failed })?;
                     place.1 += 1;
                 }
                 Ok(())
@@ -414,6 +434,7 @@ impl FailedUrls {
         self.next = self.failures.record()?;
         while let Some(again) = self.next.take_if(|next| next.failed.hash == failed.hash) {
             failed.redirect = failed.redirect.or(again.failed.redirect);
+            failed.is_answered |= again.failed.is_answered;
             self.next = self.failures.record()?;
         }
         Ok(Some(failed))
