@@ -124,6 +124,33 @@ fn repeated_paragraphs_go_and_the_first_stays() {
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
 }
 
+#[test]
+fn texts_of_which_something_goes_are_compressed_as_their_names_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, store, out] = ["in", "store", "out"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&input).unwrap();
+    let own = |n: usize| (0..60).map(|word| format!("w{n}x{word} ")).collect::<String>();
+    let text = |n: usize| format!("A menu line\n{}\n", own(n));
+    let gzip = |text: String| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    };
+    std::fs::write(input.join("a.txt.gz"), gzip(text(0))).unwrap();
+    std::fs::write(input.join("b.txt.gz"), gzip(text(1))).unwrap();
+    std::fs::write(input.join("c.md.zst"), zstd::bulk::compress(text(2).as_bytes(), 1).unwrap()).unwrap();
+    std::fs::write(input.join("d.txt"), text(3)).unwrap();
+    let [input_name, store, out_name] = [&input, &store, &out].map(|path| path.to_str().unwrap());
+    run_well(&["run", "-q", "--no-accuracy", "--week", DATE, "--store", store, "--input", input_name]);
+    run_well(&["export", store, "--out", out_name, "--level", "paragraph"]);
+    let stored = |name: &str| std::fs::read(out.join(name)).unwrap();
+    assert_eq!(stored("a.txt.gz"), std::fs::read(input.join("a.txt.gz")).unwrap());
+    let second = std::io::read_to_string(flate2::read::GzDecoder::new(&stored("b.txt.gz")[..])).unwrap();
+    assert_eq!(second, own(1) + "\n");
+    assert_eq!(zstd::stream::decode_all(&stored("c.md.zst")[..]).unwrap(), (own(2) + "\n").as_bytes());
+    assert_eq!(stored("d.txt"), (own(3) + "\n").as_bytes());
+}
+
 /// The line of a text.
 fn line_with(n: usize, text: &str) -> String {
     format!("{{\"id\":{n}, \"meta\" : {{\"text\":{}, \"x\":[1]}},\"after\":null}}", serde_json::json!(text))

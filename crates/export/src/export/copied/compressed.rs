@@ -28,6 +28,20 @@ enum StoredAs {
     Zstd,
 }
 
+impl StoredAs {
+    fn of_name(path: &Path) -> Result<StoredAs> {
+        let name = path.to_string_lossy().to_ascii_lowercase();
+        Ok(match name.rsplit('.').next() {
+            Some("gz") => StoredAs::Gzip,
+            Some("zst" | "zstd") => StoredAs::Zstd,
+            Some("bz2" | "xz") => {
+                bail!("{} cannot be compressed as its name says: nigh writes .gz and .zst", path.display())
+            }
+            _ => StoredAs::Plain,
+        })
+    }
+}
+
 /// The member that is being written.
 enum OpenMember {
     /// None is begun, or the file is plain.
@@ -53,16 +67,16 @@ impl Compressed {
     /// # Errors
     /// If the name says a compression that is not written.
     pub(crate) fn named(file: Output, path: &Path) -> Result<Compressed> {
-        let name = path.to_string_lossy().to_ascii_lowercase();
-        let kind = match name.rsplit('.').next() {
-            Some("gz") => StoredAs::Gzip,
-            Some("zst") => StoredAs::Zstd,
-            Some("bz2" | "xz") => {
-                bail!("{} cannot be compressed as its name says: nigh writes .gz and .zst", path.display())
-            }
-            _ => StoredAs::Plain,
-        };
-        Ok(Compressed { kind, ..Compressed::stored(file) })
+        Ok(Compressed { kind: StoredAs::of_name(path)?, ..Compressed::stored(file) })
+    }
+
+    /// Compresses what is written from now on as the name `path` says. No member is begun.
+    ///
+    /// # Errors
+    /// If the name says a compression that is not written.
+    pub(crate) fn compress_as(&mut self, path: &Path) -> Result<()> {
+        self.kind = StoredAs::of_name(path)?;
+        Ok(())
     }
 
     /// Ends the member: the next bytes begin another one.
@@ -128,5 +142,34 @@ impl Write for Compressed {
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.member()?.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_compressed_as_its_name_says() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, magic) in [
+            ("a.jsonl.gz", &[0x1f, 0x8b][..]),
+            ("a.jsonl.zst", &[0x28, 0xb5, 0x2f, 0xfd]),
+            ("a.jsonl.ZSTD", &[0x28, 0xb5, 0x2f, 0xfd]),
+            ("a.jsonl", b"text"),
+        ] {
+            let path = folder.path().join(name);
+            let mut named = Compressed::named(Output::create(&path).unwrap(), &path).unwrap();
+            named.write_all(b"text").unwrap();
+            named.finish().unwrap();
+            assert!(std::fs::read(&path).unwrap().starts_with(magic), "{name}");
+            let mut stored = Compressed::stored(Output::create(&path).unwrap());
+            stored.compress_as(&path).unwrap();
+            stored.write_all(b"text").unwrap();
+            stored.finish().unwrap();
+            assert!(std::fs::read(&path).unwrap().starts_with(magic), "{name}");
+        }
+        let file = Output::create(&folder.path().join("a")).unwrap();
+        assert!(Compressed::stored(file).compress_as(Path::new("a.txt.bz2")).is_err());
     }
 }

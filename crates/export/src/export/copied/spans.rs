@@ -116,7 +116,7 @@ impl Spans<'_> {
         let out = if counted_in == CountedIn::Stored { Compressed::stored(out) } else { Compressed::named(out, to)? };
         let (attached, span) = (Attached::new(self.others), Vec::new());
         let exported = Exported::default();
-        let mut copy = Copy { spans: self, counted_in, member, raw, out, span, attached, exported, said: None };
+        let mut copy = Copy { spans: self, to, counted_in, member, raw, out, span, attached, exported, said: None };
         let mut verdicts = self.verdicts.iter().peekable();
         let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
         let mut fate = None;
@@ -299,6 +299,8 @@ fn is_zstd(bytes: &[u8]) -> bool {
 /// The copying of one input.
 struct Copy<'a> {
     spans: &'a Spans<'a>,
+    /// The name of the new file.
+    to: &'a Path,
     counted_in: CountedIn,
     member: MemberOf,
     raw: RawBytes,
@@ -388,7 +390,10 @@ impl Copy<'_> {
                 self.take(end)?;
                 let record = std::mem::take(&mut self.span);
                 match input.format.records() {
-                    RecordKind::WholeFile(PageKind::Text) => self.out.write_all(text.as_bytes())?,
+                    RecordKind::WholeFile(PageKind::Text) => {
+                        self.out.compress_as(self.to)?;
+                        self.out.write_all(text.as_bytes())?;
+                    }
                     _ => {
                         let reading = input.reading(self.spans.reading);
                         let columns = &reading.columns.text;
