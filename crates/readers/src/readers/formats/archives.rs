@@ -58,7 +58,7 @@ impl FormatReader for ArchiveFormat {
         };
         let (source, state) = entry_source(archive, (*start, *packed), (*unpacked, *checksum), *packing)
             .with_context(|| cannot("open", name))?;
-        Ok(Box::new(EntryReader::new(Box::new(warc(source, *unpacked)?), state, *bytes)))
+        Ok(Box::new(EntryReader::new(Box::new(warc(source, *unpacked)?), state, *bytes, *unpacked)))
     }
 
     fn open_at(

@@ -2,6 +2,7 @@
 //!
 //! An entry that does not inflate, ends early or has another checksum ends where the damage is
 //! noticed: the records before it are good, and after the last of them the damage is a reject.
+//! What is missing of its content is unread, and so is what the reader of the content cannot read.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +15,7 @@ use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
 use crate::readers::input::Packing;
-use crate::readers::item::{CountedIn, Item, Reader, RecordNames, Reject, StoredRecord};
+use crate::readers::item::{CountedIn, Item, Reader, RecordNames, Reject, StoredRecord, Unread};
 
 /// The bytes of an entry.
 struct EntryBytes {
@@ -23,7 +24,6 @@ struct EntryBytes {
     unpacked: u64,
     checksum: u32,
     read: Crc,
-    length: u64,
     state: Arc<EntryState>,
 }
 
@@ -43,8 +43,9 @@ struct Packed {
 /// What the reader of the entry must know about its bytes.
 #[derive(Default)]
 pub struct EntryState {
-    /// The bytes read, as packed.
+    /// The bytes read, as packed and as unpacked.
     packed: AtomicU64,
+    unpacked: AtomicU64,
     is_damaged: AtomicBool,
     is_unknown: AtomicBool,
 }
@@ -69,7 +70,7 @@ pub fn entry_source(
         Packing::Deflated => Unpacker::Deflated(Box::new(DeflateDecoder::new(bytes))),
         Packing::Unknown => Unpacker::Unknown,
     };
-    let bytes = EntryBytes { bytes, unpacked, checksum, read: Crc::new(), length: 0, state: state.clone() };
+    let bytes = EntryBytes { bytes, unpacked, checksum, read: Crc::new(), state: state.clone() };
     Ok((Box::new(bytes), state))
 }
 
@@ -104,9 +105,9 @@ impl Read for EntryBytes {
             read => read?,
         };
         self.read.update(&buffer[..count]);
-        self.length += count as u64;
-        let is_whole = self.length == self.unpacked && self.read.sum() == self.checksum;
-        if self.length > self.unpacked || count == 0 && !buffer.is_empty() && !is_whole {
+        let length = self.state.unpacked.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+        let is_whole = length == self.unpacked && self.read.sum() == self.checksum;
+        if length > self.unpacked || count == 0 && !buffer.is_empty() && !is_whole {
             self.state.is_damaged.store(true, Ordering::Relaxed);
         }
         Ok(count)
@@ -117,14 +118,17 @@ impl Read for EntryBytes {
 pub struct EntryReader {
     warc: Box<dyn Reader>,
     state: Arc<EntryState>,
+    /// The size of the entry, as packed and as unpacked.
     bytes: u64,
+    unpacked: u64,
     ended: bool,
 }
 
 impl EntryReader {
-    /// Makes the reader of an entry of `bytes` bytes as packed, from that of its content.
-    pub fn new(warc: Box<dyn Reader>, state: Arc<EntryState>, bytes: u64) -> Self {
-        EntryReader { warc, state, bytes, ended: false }
+    /// Makes the reader of an entry of `bytes` bytes as packed, from that of its content of
+    /// `unpacked` bytes.
+    pub fn new(warc: Box<dyn Reader>, state: Arc<EntryState>, bytes: u64, unpacked: u64) -> Self {
+        EntryReader { warc, state, bytes, unpacked, ended: false }
     }
 }
 
@@ -149,6 +153,18 @@ impl Reader for EntryReader {
 
     fn position(&self) -> u64 {
         if self.ended { self.bytes } else { self.state.packed.load(Ordering::Relaxed).min(self.bytes) }
+    }
+
+    fn unread(&self) -> Unread {
+        let missing = match self.ended {
+            true => self.unpacked.saturating_sub(self.state.unpacked.load(Ordering::Relaxed)),
+            false => 0,
+        };
+        let Unread { bytes, ends_early } = self.warc.unread();
+        let of_content = bytes.saturating_add(missing).min(self.unpacked);
+        // In proportion: which packed bytes became these is not known.
+        let bytes = u128::from(self.bytes) * u128::from(of_content) / u128::from(self.unpacked.max(1));
+        Unread { bytes: bytes as u64, ends_early }
     }
 
     fn counted_in(&self) -> CountedIn {

@@ -197,6 +197,71 @@ mod tests {
         (names, found.left_out.to_string().replace(&root, ""), pages)
     }
 
+    fn gzip(text: &str) -> Vec<u8> {
+        use std::io::Write as _;
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    /// The bytes of a file that could not be read, and the number of its rejects.
+    fn unread(name: &str, bytes: &[u8]) -> (u64, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let found = list_with_pipes(&[path.display().to_string()], &Reading::default(), Pipes::Refuse("")).unwrap();
+        let (mut unread, mut rejects) = (0, 0);
+        for input in &found.inputs {
+            let mut reader = open(input, &Reading::default()).unwrap();
+            while let Some(item) = reader.next().unwrap() {
+                rejects += usize::from(matches!(item, Item::Reject(_)));
+            }
+            unread += reader.unread().bytes;
+        }
+        (unread, rejects)
+    }
+
+    #[test]
+    fn bytes_that_cannot_be_read_are_counted_as_those_of_the_archive_alone() {
+        let warc = |n: usize| {
+            let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>page {n} {}", n * 7919);
+            let url = format!("WARC-Target-URI: http://a.example/{n}\r\nContent-Length: {}", block.len());
+            gzip(&format!("WARC/1.0\r\nWARC-Type: response\r\n{url}\r\n\r\n{block}\r\n\r\n"))
+        };
+        let whole: Vec<u8> = (0..200).flat_map(warc).collect();
+        let mut damaged = whole.clone();
+        let middle = whole.len() / 20..whole.len() * 19 / 20;
+        damaged[middle.clone()].fill(0);
+        let (alone, rejects) = unread("data.warc.gz", &damaged);
+        assert!(alone as usize > whole.len() * 8 / 10 && rejects < 4, "{alone} of {}, {rejects}", whole.len());
+        assert_eq!(unread("x.wacz", &zip(&[("archive/data.warc.gz", &damaged)])), (alone, rejects));
+        // Damaged after it was zipped.
+        let archive = zip(&[("archive/data.warc.gz", &whole)]);
+        assert_eq!(unread("x.wacz", &archive), (0, 0));
+        let start = memchr::memmem::find(&archive, &whole).unwrap();
+        let mut later = archive.clone();
+        later[start + middle.start..start + middle.end].fill(0);
+        assert_eq!(unread("x.wacz", &later), (alone, rejects + 1));
+        // Packed by a method that is not known.
+        let mut unknown = archive;
+        let table = memchr::memmem::find(&unknown, b"PK\x01\x02").unwrap();
+        (unknown[8], unknown[table + 10]) = (12, 12);
+        assert_eq!(unread("x.wacz", &unknown), (whole.len() as u64, 1));
+    }
+
+    #[test]
+    fn what_is_missing_of_an_entry_that_does_not_inflate_is_unread() {
+        let path = Path::new("../../tests/data/formats/pages.wacz");
+        let entries = wacz_entries(path).unwrap();
+        let entry = entries.iter().find(|entry| entry.name == "archive/more.warc").unwrap();
+        let Location::Entry { start, packed, .. } = entry.place else { panic!("no entry") };
+        let mut bytes = std::fs::read(path).unwrap();
+        assert_eq!(unread("x.wacz", &bytes), (0, 0));
+        bytes[start as usize..][..packed as usize].fill(0xff);
+        let (unread, rejects) = unread("x.wacz", &bytes);
+        assert_eq!((unread, rejects), (packed, 1));
+    }
+
     #[test]
     fn all_archives_are_read_and_the_rest_is_named() {
         let block = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>words";
@@ -205,12 +270,6 @@ mod tests {
             "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\nContent-Length: {length}\r\n\r\n{block}\r\n\r\n"
         );
         let arc = format!("http://a.example/ 192.0.2.1 20240108010203 text/html {length}\n{block}\n");
-        let gzip = |text: &str| {
-            use std::io::Write as _;
-            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-            gzip.write_all(text.as_bytes()).unwrap();
-            gzip.finish().unwrap()
-        };
         let zstd = zstd::bulk::compress(warc.as_bytes(), 1).unwrap();
         let (warc_gz, arc_gz) = (gzip(&warc), gzip(&arc));
         let archives: [(&str, &[u8]); 5] = [
