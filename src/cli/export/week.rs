@@ -340,6 +340,7 @@ impl<'a> WeekExport<'a> {
         let card = args.card.then(|| card(args, self.store, self.week, &self.keep, (least, clusters))).transpose()?;
         Ok(Writing {
             reading: &self.job.read,
+            method: &self.method,
             what: args.what(),
             fields: args.fields(),
             renamed: self.renamed.clone(),

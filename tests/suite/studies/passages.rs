@@ -363,6 +363,25 @@ fn an_export_without_passages_has_no_passage() {
 }
 
 #[test]
+fn symbols_that_are_words_stay_if_they_are_in_no_passage() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, store] = ["a.jsonl", "store"].map(|name| folder.path().join(name));
+    let passage = "alpha = beta + gamma ;";
+    std::fs::write(&input, line(1, passage) + &line(2, &format!("start {{ {passage} }} ; end"))).unwrap();
+    let method =
+        "[cluster.read.columns]\nid = \"id\"\ntext = \"meta.text\"\n[cluster.method]\nshards = 4\nwords = \"code\"\n";
+    let cluster = job(folder.path(), &format!("[cluster]\nweek = \"{DATE}\"\n{method}"));
+    let [input, store] = [&input, &store].map(|path| path.to_str().unwrap());
+    run_well(&["run", cluster.to_str().unwrap(), "-q", "--store", store, "--input", input]);
+    let passages = job(folder.path(), "[passages]\nwords = 5\n");
+    run_well(&["run", passages.to_str().unwrap(), "-q", "--store", store]);
+    let out = folder.path().join("out");
+    run_well(&["export", store, "--out", out.to_str().unwrap(), "--drop-passages"]);
+    let written = std::fs::read_to_string(out.join("a.jsonl")).unwrap();
+    assert_eq!(written, line(1, passage) + &line(2, "start { } ; end"));
+}
+
+#[test]
 fn copies_of_an_older_batch_go() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

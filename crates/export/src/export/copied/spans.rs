@@ -18,14 +18,14 @@ use serde_json::value::RawValue;
 
 use super::attached::Attached;
 use super::compressed::Compressed;
-use crate::config::{Reading, TextColumns};
+use crate::config::{Method, Reading, TextColumns};
 use crate::export::dataset::{AddedField, AddedValue, Exported, What, annotated_before, changed};
 use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::place::Output;
 use crate::export::renamed::{CsvNames, NewNames, csv_text};
 use crate::export::revisits::{RevisitedRecord, arc_record_id, as_warc, http_head, revisit, revisit_id};
 use crate::export::rows::line_number;
-use crate::export::texts::{Gone, text_of, without_in_columns};
+use crate::export::texts::{Gone, LeftTexts, text_of};
 use crate::export::verdicts::Verdict;
 use crate::readers::{
     CountedIn, Dialect, Input, Item, LineKind, PageKind, RawBytes, RecordKind, RecordNames, Skip, Skipped, decoded,
@@ -58,6 +58,8 @@ impl RecordFate<'_> {
 pub(crate) struct Spans<'a> {
     pub input: &'a Input,
     pub reading: &'a Reading,
+    /// How its documents were compared.
+    pub method: &'a Method,
     pub what: What,
     /// The fields that the records get.
     pub fields: &'a [AddedField],
@@ -116,7 +118,9 @@ impl Spans<'_> {
         let out = if counted_in == CountedIn::Stored { Compressed::stored(out) } else { Compressed::named(out, to)? };
         let (attached, span) = (Attached::new(self.others), Vec::new());
         let exported = Exported::default();
-        let mut copy = Copy { spans: self, to, counted_in, member, raw, out, span, attached, exported, said: None };
+        let left = LeftTexts::new(self.method);
+        let mut copy =
+            Copy { spans: self, to, counted_in, member, raw, out, span, left, attached, exported, said: None };
         let mut verdicts = self.verdicts.iter().peekable();
         let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
         let mut fate = None;
@@ -136,7 +140,7 @@ impl Spans<'_> {
                     let is_damaged = matches!(item, Item::Reject(_));
                     let near = self.near_duplicate(&item).map(|near| (near, subject(&item, names.as_ref())));
                     let head = record.as_ref().map(|(head, _)| head.clone());
-                    let fate = self.fate(item, record, &mut verdicts, &mut copy.exported)?;
+                    let fate = self.fate(item, record, &mut verdicts, &mut copy)?;
                     copy.said = near.map(|(near, subject)| self.said(near, subject, &fate, head, offset));
                     let written = match names {
                         // The names may be those of the record before.
@@ -214,7 +218,7 @@ impl Spans<'_> {
         item: Item,
         record: Option<(Vec<u8>, Vec<u8>)>,
         verdicts: &mut Peekable<Iter<'v, Verdict>>,
-        exported: &mut Exported,
+        Copy { exported, left, .. }: &mut Copy<'_>,
     ) -> Result<RecordFate<'v>> {
         let (offset, original) = (item.offset(), self.replaced(&item));
         // Another record can be in the member of a page. If it was a page before, its verdict is
@@ -241,7 +245,7 @@ impl Spans<'_> {
         // Of a text that was cut the rest is not known: it stays as it is.
         if verdict.stays && !verdict.gone.is_nothing() && !page.cut {
             let Some(before) = text_of(&page.body) else { bail!(changed(self.input, offset)) };
-            let after = verdict.gone.without(before);
+            let after = left.of(&verdict.gone, before)?;
             exported.add_gone(verdict, before, after.as_deref());
             return Ok(after.map_or(RecordFate::Left, |after| RecordFate::Edited(after, &verdict.gone)));
         }
@@ -307,6 +311,7 @@ struct Copy<'a> {
     out: Compressed,
     /// The bytes of a record that are not only copied.
     span: Vec<u8>,
+    left: LeftTexts<'a>,
     attached: Attached,
     exported: Exported,
     /// A record that is written after the next one: what is said of it.
@@ -397,7 +402,7 @@ impl Copy<'_> {
                     _ => {
                         let reading = input.reading(self.spans.reading);
                         let columns = &reading.columns.text;
-                        let line = with_text(&record, columns, text, gone);
+                        let line = with_text(&record, columns, text, gone, &mut self.left)?;
                         let line = line.with_context(|| {
                             format!("{} has no `{}` where it had one", input.name, columns.names().join("`, `"))
                         })?;
@@ -565,7 +570,16 @@ fn json_value(line: &[u8], name: &str) -> Option<Range<usize>> {
 }
 
 /// A line with another text, in its columns. `None` if it has no text.
-fn with_text(line: &[u8], columns: &TextColumns, text: &str, gone: &Gone) -> Option<Vec<u8>> {
+///
+/// # Errors
+/// As [`LeftTexts::of`].
+fn with_text(
+    line: &[u8],
+    columns: &TextColumns,
+    text: &str,
+    gone: &Gone,
+    left: &mut LeftTexts<'_>,
+) -> Result<Option<Vec<u8>>> {
     let text_at = |place: Range<usize>| {
         let text: String = serde_json::from_slice(&line[place.clone()]).ok()?;
         Some((place, text))
@@ -574,7 +588,7 @@ fn with_text(line: &[u8], columns: &TextColumns, text: &str, gone: &Gone) -> Opt
     let after = match &before[..] {
         [Some(_)] => vec![Some(text.to_owned())],
         all => {
-            without_in_columns(gone, &all.iter().map(|text| text.as_ref().map(|(_, text)| &**text)).collect::<Vec<_>>())
+            left.of_columns(gone, &all.iter().map(|text| text.as_ref().map(|(_, text)| &**text)).collect::<Vec<_>>())?
         }
     };
     let mut edits: Vec<_> =
@@ -583,11 +597,11 @@ fn with_text(line: &[u8], columns: &TextColumns, text: &str, gone: &Gone) -> Opt
     let (mut edited, mut at) = (Vec::with_capacity(line.len()), 0);
     for (place, text) in &edits {
         edited.extend_from_slice(&line[at..place.start]);
-        serde_json::to_writer(&mut edited, text).ok()?;
+        serde_json::to_writer(&mut edited, text)?;
         at = place.end;
     }
     edited.extend_from_slice(&line[at..]);
-    (!edits.is_empty()).then_some(edited)
+    Ok((!edits.is_empty()).then_some(edited))
 }
 
 fn failed(input: &Input) -> String {

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::card::Card;
 use super::exported::{AddedField, Exported, What};
-use crate::config::Reading;
+use crate::config::{Method, Reading};
 use crate::export::copied::Spans;
 use crate::export::place::{Output, Written};
 use crate::export::renamed::NewNames;
@@ -19,6 +19,8 @@ use crate::readers::{Input, RecordKind, Searched, columns};
 pub struct Writing<'a> {
     /// How they were read.
     pub reading: &'a Reading,
+    /// How documents were compared.
+    pub method: &'a Method,
     /// Which records are written.
     pub what: What,
     /// The fields that the records get.
@@ -62,13 +64,14 @@ impl Writing<'_> {
         name: &Path,
         unfinished: &Path,
     ) -> Result<(Exported, Option<Written>)> {
-        let Writing { reading, what, revisits, near_duplicates, others, .. } = *self;
+        let Writing { reading, method, what, revisits, near_duplicates, others, .. } = *self;
         let failed = || format!("cannot write {}", name.display());
         let file = Output::create(unfinished).with_context(failed)?;
         let (fields, to, same_names) = (&self.fields[..], self.format.of(input)?, NewNames::default());
         // What is converted has the new names afterwards.
         let renamed = if to.is_none() { &self.renamed } else { &same_names };
-        let spans = Spans { input, reading, what, fields, renamed, revisits, near_duplicates, others, verdicts };
+        let spans =
+            Spans { input, reading, method, what, fields, renamed, revisits, near_duplicates, others, verdicts };
         let fields = RowFields { added: fields, renamed: &self.renamed };
         let is_damaged = input.format.records() == RecordKind::Rows
             && verdicts.is_empty()
@@ -77,7 +80,8 @@ impl Writing<'_> {
             _ if is_damaged => columnar::left_out(input, reading).map(|exported| (exported, file)),
             (RecordKind::Failures | RecordKind::UnreadableArchive, _) => bail!("{} has no documents", input.name),
             (RecordKind::Rows, format) => {
-                columnar::export(input, reading, verdicts, what, fields, format.unwrap_or(RowFormat::Parquet), file)
+                let format = format.unwrap_or(RowFormat::Parquet);
+                columnar::export(input, (reading, method), verdicts, what, fields, format, file)
             }
             (_, None) => spans.export(file, name),
             (RecordKind::Lines(kind), Some(format)) => {
@@ -92,7 +96,7 @@ impl Writing<'_> {
                 Ok((exported, file))
             }
             (RecordKind::Captures(_) | RecordKind::WholeFile(_), Some(format)) => {
-                page_rows::export(input, reading, verdicts, what, fields, format, file)
+                page_rows::export(input, (reading, method), verdicts, what, fields, format, file)
             }
         }
         .with_context(failed)?;

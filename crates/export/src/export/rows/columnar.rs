@@ -24,10 +24,10 @@ use super::RowFields;
 use super::format::RowFormat;
 use super::types::{arrow_field, cast_to, schema_in, without_dictionaries};
 use super::writer::RowWriter;
-use crate::config::{Reading, TextColumns};
+use crate::config::{Method, Reading, TextColumns};
 use crate::export::dataset::{AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated};
 use crate::export::place::Output;
-use crate::export::texts::without_in_columns;
+use crate::export::texts::LeftTexts;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Input, Item, SIGNATURE, open, stored_file};
 
@@ -41,7 +41,7 @@ const BATCH: usize = 1024;
 /// As [`Writing::write`](crate::export::Writing::write).
 pub(crate) fn export(
     input: &Input,
-    reading: &Reading,
+    (reading, method): (&Reading, &Method),
     verdicts: &[Verdict],
     what: What,
     fields: RowFields<'_>,
@@ -52,7 +52,7 @@ pub(crate) fn export(
     let wanted: Vec<&Verdict> = verdicts.iter().filter(|verdict| what.wants(verdict)).collect();
     let own = RowFormat::of(input.format);
     if own == Some(RowFormat::Parquet) && format == RowFormat::Parquet {
-        let file = super::parquet_copy::copy(input, reading, &wanted, (what, fields), &mut exported, out)?;
+        let file = super::parquet_copy::copy(input, (reading, method), &wanted, (what, fields), &mut exported, out)?;
         return Ok((exported, file));
     }
     let RowBatches { schema, group, mut batches } = match own {
@@ -63,13 +63,13 @@ pub(crate) fn export(
     let of_rows = annotated(&schema, fields, input)?;
     let of_file = schema_in(format, &of_rows);
     let mut writer = RowWriter::new(format, out, renamed.schema(&of_file, input)?, group)?;
-    let mut next = 0;
+    let (mut next, mut left) = (0, LeftTexts::new(method));
     while let Some(batch) = batches().with_context(|| format!("cannot read {}", input.name))? {
         let Some(of_batch) = wanted.get(next..next + batch.num_rows()) else { return Err(changed(input, 0)) };
         next += batch.num_rows();
         let batch = match what {
             What::Kept if of_batch.iter().any(|verdict| !verdict.gone.is_nothing()) => {
-                without_paragraphs(&batch, of_batch, reading, input, &mut exported)?
+                without_paragraphs(&batch, of_batch, reading, input, &mut left, &mut exported)?
             }
             _ if fields.is_empty() => batch,
             _ => {
@@ -243,6 +243,7 @@ fn without_paragraphs(
     verdicts: &[&Verdict],
     reading: &Reading,
     input: &Input,
+    left: &mut LeftTexts<'_>,
     exported: &mut Exported,
 ) -> Result<RecordBatch> {
     let schema = batch.schema();
@@ -267,19 +268,19 @@ fn without_paragraphs(
     for (row, verdict) in verdicts.iter().enumerate() {
         let of_row: Vec<Option<&str>> = before.iter().map(|texts| texts[row]).collect();
         let joined = TextColumns::joined(of_row.iter().map(|text| text.map(Cow::Borrowed)));
-        let left = match joined {
+        let of_row = match joined {
             Some(joined) if !verdict.gone.is_nothing() => {
-                let left = verdict.gone.without(&joined);
-                exported.add_gone(verdict, &joined, left.as_deref());
-                is_left.push(left.is_some());
-                without_in_columns(&verdict.gone, &of_row).into_iter().map(|text| text.map(Cow::Owned)).collect()
+                let of_joined = left.of(&verdict.gone, &joined)?;
+                exported.add_gone(verdict, &joined, of_joined.as_deref());
+                is_left.push(of_joined.is_some());
+                left.of_columns(&verdict.gone, &of_row)?.into_iter().map(|text| text.map(Cow::Owned)).collect()
             }
             _ => {
                 is_left.push(true);
                 of_row.into_iter().map(|text| text.map(Cow::Borrowed)).collect::<Vec<_>>()
             }
         };
-        after.iter_mut().zip(left).for_each(|(after, text)| after.push(text));
+        after.iter_mut().zip(of_row).for_each(|(after, text)| after.push(text));
     }
     let made: Vec<(usize, ArrayRef)> = numbers
         .iter()

@@ -11,10 +11,10 @@ use super::RowFields;
 use super::columnar::annotated;
 use super::format::RowFormat;
 use super::writer::RowWriter;
-use crate::config::Reading;
+use crate::config::{Method, Reading};
 use crate::export::dataset::{AddedField, Exported, What, changed};
 use crate::export::place::Output;
-use crate::export::texts::text_of;
+use crate::export::texts::{LeftTexts, text_of};
 use crate::export::verdicts::Verdict;
 use crate::kernels::chosen;
 use crate::readers::{Body, Input, Item, Page, open};
@@ -29,7 +29,7 @@ const BATCH: usize = 256;
 /// As [`Writing::write`](crate::export::Writing::write).
 pub(crate) fn export(
     input: &Input,
-    reading: &Reading,
+    (reading, method): (&Reading, &Method),
     verdicts: &[Verdict],
     what: What,
     fields: RowFields<'_>,
@@ -43,7 +43,7 @@ pub(crate) fn export(
     let mut rows =
         PendingRows { schema: of_rows, fields, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
     let mut reader = open(input, reading)?;
-    let mut exported = Exported::default();
+    let (mut exported, mut left) = (Exported::default(), LeftTexts::new(method));
     let mut verdicts = verdicts.iter().peekable();
     while let Some(item) = reader.next()? {
         let offset = item.offset();
@@ -64,7 +64,7 @@ pub(crate) fn export(
             rows.pages.push(page);
         } else {
             let Some(before) = text_of(&page.body) else { return Err(changed(input, offset)) };
-            let after = verdict.gone.without(before);
+            let after = left.of(&verdict.gone, before)?;
             exported.add_gone(verdict, before, after.as_deref());
             let Some(after) = after else { continue };
             rows.pages.push(Page { body: Body::Text(after), ..page });

@@ -29,11 +29,11 @@ use parquet::schema::types::{ColumnPath, Type};
 use super::RowFields;
 use super::parquet_types::named;
 use super::types::arrow_field;
-use crate::config::{Reading, TextColumns};
+use crate::config::{Method, Reading, TextColumns};
 use crate::export::dataset::{AddedField, AddedValue, Exported, What, check_plain, check_unannotated};
 use crate::export::place::Output;
 use crate::export::renamed::NewNames;
-use crate::export::texts::without_in_columns;
+use crate::export::texts::LeftTexts;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Input, stored_file};
 
@@ -47,7 +47,7 @@ const BATCH: usize = 1024;
 /// If the input cannot be read, or the file not be written.
 pub(crate) fn copy(
     input: &Input,
-    reading: &Reading,
+    (reading, method): (&Reading, &Method),
     wanted: &[&Verdict],
     (what, fields): (What, RowFields<'_>),
     exported: &mut Exported,
@@ -59,8 +59,10 @@ pub(crate) fn copy(
         let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
         check_plain(file.metadata(), input)?;
         let mut copy = RowCopier::begin(file, input, fields, out)?;
+        let mut left = LeftTexts::new(method);
         for groups in copy.groups(wanted) {
-            copy.write(groups, wanted, (what, fields.added), &reading.columns.text, input, exported)?;
+            let texts = (&reading.columns.text, &mut left);
+            copy.write(groups, wanted, (what, fields.added), texts, input, exported)?;
         }
         Ok(copy.writer.into_inner()?)
     });
@@ -184,7 +186,7 @@ impl RowCopier {
         groups: Vec<WrittenGroup>,
         all: &[&Verdict],
         (what, fields): (What, &[AddedField]),
-        columns: &TextColumns,
+        (columns, left_texts): (&TextColumns, &mut LeftTexts<'_>),
         input: &Input,
         exported: &mut Exported,
     ) -> Result<()> {
@@ -202,9 +204,9 @@ impl RowCopier {
             if what == What::Kept && verdicts.iter().any(|verdict| !verdict.gone.is_nothing()) {
                 let of_group = file.get_row_group(group)?;
                 let of_leaf = |leaf| Ok((of_group.get_column_reader(leaf)?, descriptor.column(leaf).max_def_level()));
-                let of_leaves = leaves.iter().map(|leaf| leaf.map(of_leaf).transpose());
-                gone =
-                    without_paragraphs(of_leaves.collect::<Result<_>>()?, &rows, verdicts, columns, input, exported)?;
+                let of_leaves = leaves.iter().map(|leaf| leaf.map(of_leaf).transpose()).collect::<Result<_>>()?;
+                let texts = (columns, &mut *left_texts);
+                gone = without_paragraphs(of_leaves, &rows, verdicts, texts, input, exported)?;
             }
             let is_left = |place: &usize| gone.get(place).is_none_or(Option::is_some);
             let places: Vec<usize> = (0..rows.len()).filter(is_left).collect();
@@ -431,7 +433,7 @@ fn without_paragraphs(
     readers: Vec<Option<(ColumnReader, i16)>>,
     rows: &[usize],
     verdicts: &[&Verdict],
-    columns: &TextColumns,
+    (columns, left): (&TextColumns, &mut LeftTexts<'_>),
     input: &Input,
     exported: &mut Exported,
 ) -> Result<BTreeMap<usize, Option<RowTexts>>> {
@@ -467,9 +469,9 @@ fn without_paragraphs(
         // A row without a text has no paragraphs.
         let Some(before) = TextColumns::joined(of_row.iter().map(|text| text.map(Cow::Borrowed))) else { continue };
         let gone = &verdicts[number].gone;
-        let after = gone.without(&before);
+        let after = left.of(gone, &before)?;
         exported.add_gone(verdicts[number], &before, after.as_deref());
-        found.insert(number, after.map(|_| without_in_columns(gone, &of_row)));
+        found.insert(number, after.map(|_| left.of_columns(gone, &of_row)).transpose()?);
     }
     Ok(found)
 }

@@ -1,8 +1,12 @@
 //! What goes from the text of a record that stays: paragraphs, or passages.
 
+use anyhow::{Result, ensure};
+use nigh_text::features::WordReader;
 use serde::{Deserialize, Serialize};
 
 use super::paragraphs::without as without_lines;
+use crate::config::Method;
+use crate::kernels::TEXT_BYTES;
 use crate::structures::Sortable;
 
 /// Which passages go.
@@ -91,134 +95,198 @@ impl Gone {
             _ => *self = Gone::Passages(vec![bytes], cut),
         }
     }
+}
+
+/// What is left of texts from which something goes.
+pub(in crate::export) struct LeftTexts<'a> {
+    /// Says what a word is.
+    method: &'a Method,
+    /// Made for the first passage: only passages end at words.
+    reader: Option<WordReader>,
+}
+
+impl<'a> LeftTexts<'a> {
+    /// Of documents that were compared in this way.
+    pub(in crate::export) fn new(method: &'a Method) -> LeftTexts<'a> {
+        LeftTexts { method, reader: None }
+    }
 
     /// A text without what goes; `None` if no word, or no paragraph, is left.
-    pub(in crate::export) fn without(&self, text: &str) -> Option<String> {
-        match self {
-            Gone::Nothing => Some(text.to_owned()),
-            Gone::Paragraphs(lines) => without_lines(text, lines),
-            Gone::Passages(passages, cut) => {
-                let passages = united(passages, text);
-                let left = match cut {
-                    CutAt::Words => without_passages(text, &passages),
-                    CutAt::Lines => without_lines(text, &lines_of(text, &passages)).unwrap_or_default(),
-                };
-                left.contains(char::is_alphanumeric).then_some(left)
-            }
-        }
-    }
-}
-
-/// The texts of the columns of a record, whose text was joined from them, without what
-/// goes from it. `None` for a column that has no text; one of which nothing is left is empty.
-pub(in crate::export) fn without_in_columns(gone: &Gone, texts: &[Option<&str>]) -> Vec<Option<String>> {
-    let (mut left, mut first_byte, mut first_line) = (Vec::with_capacity(texts.len()), 0, 0);
-    for text in texts {
-        let of_column = text.unwrap_or_default();
-        let end = first_byte + of_column.len() as u64;
-        let lines = of_column.matches('\n').count() as u32 + 1;
-        let gone = match gone {
-            Gone::Nothing => Gone::Nothing,
-            Gone::Paragraphs(gone) => {
-                let of_column = gone.iter().filter_map(|line| line.checked_sub(first_line));
-                Gone::Paragraphs(of_column.filter(|line| *line < lines).collect())
-            }
-            Gone::Passages(passages, cut) => {
-                let of_column = |[begin, stop]: &[u64; 2]| [(*begin).max(first_byte), (*stop).min(end)];
-                let of_column = passages.iter().map(of_column).filter(|[begin, stop]| begin < stop);
-                Gone::Passages(of_column.map(|range| range.map(|byte| byte - first_byte)).collect(), *cut)
-            }
+    ///
+    /// # Errors
+    /// If this program cannot read words as the method does, or the text is too long for it.
+    pub(in crate::export) fn of(&mut self, gone: &Gone, text: &str) -> Result<Option<String>> {
+        let (passages, cut) = match gone {
+            Gone::Nothing => return Ok(Some(text.to_owned())),
+            Gone::Paragraphs(lines) => return Ok(without_lines(text, lines)),
+            Gone::Passages(passages, cut) => (passages, cut),
         };
-        let is_same = match &gone {
-            Gone::Nothing => true,
-            Gone::Paragraphs(lines) => lines.is_empty(),
-            Gone::Passages(passages, _) => passages.is_empty(),
+        ensure!(text.len() <= TEXT_BYTES, "passages are taken out of texts of at most {TEXT_BYTES} bytes");
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => none.insert(WordReader::of_method(self.method)?),
         };
-        left.push(text.map(|text| if is_same { text.to_owned() } else { gone.without(text).unwrap_or_default() }));
-        // The line break between two texts.
-        (first_byte, first_line) = (end + 1, first_line + lines);
+        let words = TextWords { text, places: reader.places(text) };
+        let passages = words.united(passages);
+        let left = match cut {
+            CutAt::Words => words.without(&passages),
+            CutAt::Lines => without_lines(text, &words.lines_of(&passages)).unwrap_or_default(),
+        };
+        Ok(Some(left).filter(|left| !reader.text(left).is_empty()))
     }
-    left
+
+    /// The texts of the columns of a record, whose text was joined from them, without what goes
+    /// from it. `None` for a column that has no text; one of which nothing is left is empty.
+    ///
+    /// # Errors
+    /// As [`of`](LeftTexts::of).
+    pub(in crate::export) fn of_columns(&mut self, gone: &Gone, texts: &[Option<&str>]) -> Result<Vec<Option<String>>> {
+        let (mut left, mut first_byte, mut first_line) = (Vec::with_capacity(texts.len()), 0, 0);
+        for text in texts {
+            let of_column = text.unwrap_or_default();
+            let end = first_byte + of_column.len() as u64;
+            let lines = of_column.matches('\n').count() as u32 + 1;
+            let gone = match gone {
+                Gone::Nothing => Gone::Nothing,
+                Gone::Paragraphs(gone) => {
+                    let of_column = gone.iter().filter_map(|line| line.checked_sub(first_line));
+                    Gone::Paragraphs(of_column.filter(|line| *line < lines).collect())
+                }
+                Gone::Passages(passages, cut) => {
+                    let of_column = |[begin, stop]: &[u64; 2]| [(*begin).max(first_byte), (*stop).min(end)];
+                    let of_column = passages.iter().map(of_column).filter(|[begin, stop]| begin < stop);
+                    Gone::Passages(of_column.map(|range| range.map(|byte| byte - first_byte)).collect(), *cut)
+                }
+            };
+            let is_same = match &gone {
+                Gone::Nothing => true,
+                Gone::Paragraphs(lines) => lines.is_empty(),
+                Gone::Passages(passages, _) => passages.is_empty(),
+            };
+            left.push(match text {
+                Some(text) if is_same => Some((*text).to_owned()),
+                Some(text) => Some(self.of(&gone, text)?.unwrap_or_default()),
+                None => None,
+            });
+            // The line break between two texts.
+            (first_byte, first_line) = (end + 1, first_line + lines);
+        }
+        Ok(left)
+    }
 }
 
-/// Ranges of bytes that overlap, or have no word between them, become one.
-fn united(passages: &[[u64; 2]], text: &str) -> Vec<[usize; 2]> {
-    let mut united: Vec<[usize; 2]> = Vec::new();
-    for passage in passages {
-        let [start, end] = passage.map(|byte| text.floor_char_boundary((byte as usize).min(text.len())));
-        match united.last_mut() {
-            Some(before) if start <= before[1] || !text[before[1]..start].contains(char::is_alphanumeric) => {
-                before[1] = before[1].max(end);
+/// The words of a text, as its method reads them.
+struct TextWords<'a> {
+    text: &'a str,
+    /// The first byte of each word, and the byte after its last one, in order.
+    places: Vec<[u32; 2]>,
+}
+
+impl TextWords<'_> {
+    /// Where the next word begins, at a byte or after it.
+    fn next(&self, byte: usize) -> Option<usize> {
+        let number = self.places.partition_point(|[start, _]| (*start as usize) < byte);
+        self.places.get(number).map(|[start, _]| *start as usize)
+    }
+
+    /// Whether a word ends before this byte, with nothing between.
+    fn ends_at(&self, byte: usize) -> bool {
+        let number = self.places.partition_point(|[start, _]| (*start as usize) < byte);
+        number.checked_sub(1).is_some_and(|number| self.places[number][1] as usize == byte)
+    }
+
+    /// Ranges of bytes that overlap, or have no word between them, become one.
+    fn united(&self, passages: &[[u64; 2]]) -> Vec<[usize; 2]> {
+        let text = self.text;
+        let mut united: Vec<[usize; 2]> = Vec::new();
+        for passage in passages {
+            let [start, end] = passage.map(|byte| text.floor_char_boundary((byte as usize).min(text.len())));
+            match united.last_mut() {
+                Some(before) if start <= before[1] || self.next(before[1]).is_none_or(|word| start <= word) => {
+                    before[1] = before[1].max(end);
+                }
+                _ => united.push([start, end]),
             }
-            _ => united.push([start, end]),
         }
+        united
     }
-    united
-}
 
-/// A text without passages, each of which goes up to the next word. A line break behind one stays,
-/// if a line before it does; and where two words would become one, a blank comes between them.
-fn without_passages(text: &str, passages: &[[usize; 2]]) -> String {
-    let mut left = String::with_capacity(text.len());
-    let mut at = 0;
-    for [start, end] in passages {
-        left.push_str(&text[at..*start]);
-        let next = text[*end..].find(char::is_alphanumeric).map(|length| end + length);
-        let gap = &text[*end..next.unwrap_or(text.len())];
-        at = next.unwrap_or(text.len());
-        if next.is_none() {
-            left.truncate(left.trim_end().len());
+    /// The text without passages, each of which goes up to the next word. A line break behind one
+    /// stays, if a line before it does; and where two words would become one, a blank comes between
+    /// them.
+    fn without(&self, passages: &[[usize; 2]]) -> String {
+        let text = self.text;
+        let mut left = String::with_capacity(text.len());
+        let mut at = 0;
+        for [start, end] in passages {
+            left.push_str(&text[at..*start]);
+            let next = self.next(*end);
+            let gap = &text[*end..next.unwrap_or(text.len())];
+            at = next.unwrap_or(text.len());
+            if next.is_none() {
+                left.truncate(left.trim_end().len());
+            }
+            let ends_line = gap.contains('\n') && !left.is_empty();
+            let ends_with = left.trim_end_matches([' ', '\t', '\r']).chars().next_back();
+            if ends_line && ends_with != Some('\n') && (next.is_some() || text.ends_with('\n')) {
+                left.truncate(left.trim_end().len());
+                left.push('\n');
+            } else if next.is_some() && self.ends_at(*start) {
+                left.push(' ');
+            }
         }
-        let ends_line = gap.contains('\n') && !left.is_empty();
-        let ends_with = left.trim_end_matches([' ', '\t', '\r']).chars().next_back();
-        if ends_line && ends_with != Some('\n') && (next.is_some() || text.ends_with('\n')) {
-            left.truncate(left.trim_end().len());
-            left.push('\n');
-        } else if next.is_some() && left.ends_with(char::is_alphanumeric) {
-            left.push(' ');
-        }
+        left.push_str(&text[at..]);
+        left
     }
-    left.push_str(&text[at..]);
-    left
-}
 
-/// The numbers of the lines that have words, all of them in passages.
-fn lines_of(text: &str, passages: &[[usize; 2]]) -> Vec<u32> {
-    let (mut lines, mut begin, mut passages) = (Vec::new(), 0, passages.iter().peekable());
-    for (number, line) in (0..).zip(text.split_inclusive('\n')) {
-        let first = line.find(char::is_alphanumeric).map(|at| begin + at);
-        let last = line.char_indices().rfind(|(_, c)| c.is_alphanumeric()).map(|(at, c)| begin + at + c.len_utf8());
-        begin += line.len();
-        let (Some(first), Some(last)) = (first, last) else { continue };
-        while passages.next_if(|[_, end]| *end <= first).is_some() {}
-        if passages.peek().is_some_and(|[start, end]| *start <= first && last <= *end) {
-            lines.push(number);
+    /// The numbers of the lines that have words, all of them in passages.
+    fn lines_of(&self, passages: &[[usize; 2]]) -> Vec<u32> {
+        let (mut lines, mut begin, mut passages) = (Vec::new(), 0, passages.iter().peekable());
+        for (number, line) in (0..).zip(self.text.split_inclusive('\n')) {
+            let end = begin + line.len();
+            // A word of some rules can have a line break in it.
+            let first = self.places.partition_point(|[_, last]| *last as usize <= begin);
+            let after = self.places.partition_point(|[start, _]| (*start as usize) < end);
+            begin = end;
+            let Some([[first, _], .., [_, last]] | [[first, last]]) = self.places.get(first..after) else { continue };
+            let (first, last) = (*first as usize, *last as usize);
+            while passages.next_if(|[_, end]| *end <= first).is_some() {}
+            if passages.peek().is_some_and(|[start, end]| *start <= first && last <= *end) {
+                lines.push(number);
+            }
         }
+        lines
     }
-    lines
 }
 
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
 
+    use nigh_text::method::{WordPattern, WordRule};
+
     use super::*;
     use crate::config::TextColumns;
 
-    /// A text whose passages are in brackets, without these, and what is left of it.
+    /// What is left of a text whose passages are in brackets.
     fn left(marked: &str, cut: CutAt) -> Option<String> {
+        left_by(WordRule::default(), marked, ['[', ']'], cut)
+    }
+
+    /// The same, of words by a rule, whose passages begin and end at these characters.
+    fn left_by(rule: WordRule, marked: &str, marks: [char; 2], cut: CutAt) -> Option<String> {
         let (mut text, mut gone, mut open) = (String::new(), Gone::Nothing, Vec::new());
         for c in marked.chars() {
             match c {
-                '[' => open.push(text.len() as u64),
-                ']' => gone.add_passage([open.pop().unwrap(), text.len() as u64], cut),
+                c if c == marks[0] => open.push(text.len() as u64),
+                c if c == marks[1] => gone.add_passage([open.pop().unwrap(), text.len() as u64], cut),
                 c => text.push(c),
             }
         }
         if let Gone::Passages(passages, _) = &mut gone {
             passages.sort_unstable();
         }
-        gone.without(&text)
+        LeftTexts::new(&Method { rule, ..Method::default() }).of(&gone, &text).unwrap()
     }
 
     #[test]
@@ -236,7 +304,7 @@ mod tests {
             ("one [two] - [three] four", "one four"),
             ("one [two [three] four] five", "one five"),
             ("one [two] x [three] four", "one x four"),
-            ("é[è]ü", "é ü"),
+            ("é [è] ü", "é ü"),
         ] {
             assert_eq!(left(marked, CutAt::Words).as_deref(), Some(expected), "{marked}");
         }
@@ -245,17 +313,45 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_letter_stays_if_it_is_a_word() {
+        let pattern = WordRule::Pattern(WordPattern::new(r"(?s)<[^>]*>|\S").unwrap());
+        for (rule, marked, expected) in [
+            (WordRule::Code, "start { «alpha = beta» ; } ; end", Some("start { ; } ; end")),
+            (WordRule::Code, "f(«x») + 1", Some("f( ) + 1")),
+            (WordRule::Code, "«a» + «b» c", Some("+ c")),
+            (WordRule::Code, "«a = b» ;", Some(";")),
+            (WordRule::Code, "«a = b ;» \u{7}", None),
+            (WordRule::Characters, "a«b»! c", Some("a ! c")),
+            (pattern.clone(), "a «<b\nc> d e» <f>", Some("a <f>")),
+        ] {
+            let left = left_by(rule, marked, ['«', '»'], CutAt::Words);
+            assert_eq!(left.as_deref(), expected, "{marked}");
+        }
+        for (rule, marked, expected) in [
+            (WordRule::Code, "«a = b» ;\n«c»\n};", Some("a = b ;\n};")),
+            (WordRule::Code, "«a = b\nc» -- ", Some("c -- ")),
+            (WordRule::Code, "«a\n;»\n", None),
+            (pattern, "a <b\nc> «d\ne»", Some("a <b\nc> d")),
+        ] {
+            assert_eq!(left_by(rule, marked, ['«', '»'], CutAt::Lines).as_deref(), expected, "{marked}");
+        }
+    }
+
+    #[test]
     fn what_goes_from_a_joined_text_goes_from_its_columns() {
         let columns = [Some("one\ntwo"), None, Some(""), Some("three four\nfive\n"), Some("six")];
         let texts = || columns.into_iter();
         let joined = TextColumns::joined(texts().map(|text| text.map(Cow::Borrowed))).unwrap();
         assert_eq!(joined, "one\ntwo\n\n\nthree four\nfive\n\nsix");
-        let of_columns = |gone: &Gone| {
-            let left = without_in_columns(gone, &columns);
+        let method = Method::default();
+        let mut texts_left = LeftTexts::new(&method);
+        let mut of_columns = |gone: &Gone| {
+            let left = texts_left.of_columns(gone, &columns).unwrap();
             // What is left of the text is what is left of the columns.
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
             let all = TextColumns::joined(left.iter().map(|text| text.as_deref().map(Cow::Borrowed))).unwrap();
-            assert_eq!(words(&all), gone.without(&joined).map(|text| words(&text)).unwrap_or_default());
+            let of_joined = texts_left.of(gone, &joined).unwrap();
+            assert_eq!(words(&all), of_joined.map(|text| words(&text)).unwrap_or_default());
             assert_eq!((&left[1], left[2].as_deref()), (&None, Some("")));
             [&left[0], &left[3], &left[4]].map(|text| text.clone().unwrap())
         };

@@ -12,7 +12,7 @@ mod passages;
 mod repeated;
 
 pub use self::gone::{CutAt, PassageRules, WhichPassages};
-pub(super) use self::gone::{Gone, PassagePlace, without_in_columns};
+pub(super) use self::gone::{Gone, LeftTexts, PassagePlace};
 pub use self::overlap::OverlapRule;
 pub(super) use self::paragraph_place::ParagraphPlace;
 pub use self::paragraphs::ParagraphRules;
