@@ -205,6 +205,6 @@ impl FormatReader for Delimited {
     }
 
     fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<InputColumns>> {
-        Ok(Some(self.reader_of(input, reading)?.columns()))
+        Ok(self.reader_of(input, reading)?.columns())
     }
 }
