@@ -267,6 +267,51 @@ fn a_wacz_that_was_zipped_with_its_folder_gives_a_wacz() {
     assert!(crawl.bytes("out/first.wacz") == crawl.bytes("plain-out/first.wacz"), "as of one without a folder");
 }
 
+/// Its captures were in no index; and as WARC it had the name of an ARC file.
+#[test]
+fn an_arc_file_in_a_wacz_is_in_its_index_and_becomes_warc_with_revisits() {
+    let crawl = ReplayedCrawl::new();
+    let record = |n: usize| {
+        let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{}", text(n / 2));
+        gzip(format!("http://h.example/{n} 192.0.2.1 20240102030405 text/html {}\n{block}\n", block.len()).as_bytes())
+    };
+    std::fs::write(crawl.path("b.arc.gz"), (0..4).flat_map(record).collect::<Vec<u8>>()).unwrap();
+    let pages: String = (0..4).map(|n| format!("{{\"url\": \"http://h.example/{n}\"}}\n")).collect();
+    let python = |script: &str, arguments: &[&str]| {
+        let script = format!("import gzip, sys, zipfile\n{script}");
+        Some(ran(Command::new("python3").args(["-c", &script]).args(arguments))).filter(|ran| ran.code == Some(0))
+    };
+    let make = "z = zipfile.ZipFile(sys.argv[1], 'w')\nz.write(sys.argv[2], 'archive/b.arc.gz')\n\
+                z.writestr('pages/pages.jsonl', sys.argv[3])\nz.close()";
+    let [wacz, arc] = ["in/x.wacz", "b.arc.gz"].map(|name| crawl.path(name));
+    let has_python = Command::new("python3").arg("--version").output().is_ok();
+    if !has_python || python(make, &[wacz.to_str().unwrap(), arc.to_str().unwrap(), &pages]).is_none() {
+        skipped(Need::Replay, "a WACZ with an ARC file is not made");
+        return;
+    }
+    crawl.cluster("store", "in");
+    let show = "z = zipfile.ZipFile(sys.argv[1])\nprint(*z.namelist(), z.read('pages/pages.jsonl').decode())\n\
+                print(gzip.decompress(z.read('indexes/index.cdx.gz')).decode())";
+    for (out, flags, name, written, revisits) in
+        [("kept", &[][..], "b.arc.gz", 2, 0), ("revisits", &["--revisits"], "b.warc.gz", 4, 2)]
+    {
+        let index = crawl.path(&format!("{out}.cdxj"));
+        let counts = crawl.export(out, &[&["--cdxj", index.to_str().unwrap()][..], flags].concat());
+        let of_index = [&counts["index"]["written"], &counts["index"]["removed"]].map(Value::as_u64);
+        assert_eq!(of_index, [Some(written), Some(2)], "{out}");
+        let shown = python(show, &[crawl.path(&format!("{out}/x.wacz")).to_str().unwrap()]).unwrap().stdout;
+        assert!(shown.starts_with(&format!("archive/{name} ")), "{shown}");
+        let count = |text: &str| shown.matches(text).count() as u64;
+        assert_eq!((count("example,h)/"), count("{\"url\": \"http://h.example/")), (written, written), "{shown}");
+        let of_file = (count(&format!("\"filename\":\"{name}\"")), count("\"mime\":\"warc/revisit\""));
+        assert_eq!(of_file, (written, revisits), "{shown}");
+        let again = format!("again-{out}");
+        crawl.cluster(&again, out);
+        let of_week = |table: &str| texts(&week(&crawl.path(&again), DATE), table, "url").len() as u64;
+        assert_eq!((of_week("documents"), of_week("rejects")), (written, 0), "{out}");
+    }
+}
+
 #[test]
 fn indexes_have_what_is_written_and_what_is_not() {
     let crawl = ReplayedCrawl::new();

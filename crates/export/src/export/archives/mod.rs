@@ -11,4 +11,4 @@ mod wacz;
 mod zip;
 
 pub use self::cdxj::IndexFiles;
-pub(super) use self::wacz::{WrittenWacz, wacz_of};
+pub(super) use self::wacz::{WrittenPart, WrittenWacz, wacz_of};

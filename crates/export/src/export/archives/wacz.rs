@@ -59,12 +59,22 @@ fn folder_of(entry: &str) -> Option<&str> {
     Some(&entry[..at])
 }
 
+/// An archive of a WACZ, as it was written.
+#[derive(Clone)]
+pub(in crate::export) struct WrittenPart {
+    /// Its name in the WACZ.
+    pub(in crate::export) name: String,
+    /// Where it is.
+    pub(in crate::export) path: PathBuf,
+    pub(in crate::export) format: Format,
+}
+
 /// A WACZ that is written.
 pub(in crate::export) struct WrittenWacz<'a> {
     /// The one that was read.
     pub(in crate::export) source: &'a Path,
-    /// Its archives as they were written: their names in it, and where they are.
-    pub(in crate::export) parts: Vec<(String, PathBuf)>,
+    /// Its archives as they were written.
+    pub(in crate::export) parts: Vec<WrittenPart>,
     pub(in crate::export) reading: &'a Reading,
     /// A folder for what is not whole.
     pub(in crate::export) scratch: PathBuf,
@@ -86,7 +96,7 @@ impl WrittenWacz<'_> {
     fn write_entries(&self, out: Output) -> Result<Output> {
         let mut zip = Zip::new(out);
         let mut names = HashSet::new();
-        for (name, path) in &self.parts {
+        for WrittenPart { name, path, .. } in &self.parts {
             ensure!(names.insert(name), "it has two archives of the name {name}: take it apart first");
             zip.add_file(name, path).with_context(|| format!("cannot write {name}"))?;
         }
@@ -116,11 +126,11 @@ impl WrittenWacz<'_> {
     /// Writes the index, and returns the hashes of the URLs that it has.
     fn index(&self, zip: &mut Zip<Output>) -> Result<HashSet<u64>> {
         let (mut lines, mut urls) = (ExternalSort::new(&self.scratch.join("lines"), MEMORY), HashSet::new());
-        for (name, path) in &self.parts {
+        for WrittenPart { name, path, format } in &self.parts {
             let input = Input {
                 name: name.clone(),
                 bytes: std::fs::metadata(path)?.len(),
-                format: Format::Warc,
+                format: *format,
                 place: Location::File(path.clone()),
                 page_url: None,
                 stamp: String::new(),
@@ -285,7 +295,7 @@ mod tests {
         let (reading, scratch) = (Reading::default(), folder.path().join("scratch"));
         let wacz = WrittenWacz {
             source: &source,
-            parts: vec![("archive/Data.warc".into(), part)],
+            parts: vec![WrittenPart { name: "archive/Data.warc".into(), path: part, format: Format::Warc }],
             reading: &reading,
             scratch,
         };

@@ -11,8 +11,9 @@ use super::each_file::{each_file, has_documents, locked};
 use super::exported::Exported;
 use super::file::Writing;
 use super::written_dataset::{WrittenDataset, write_card};
-use crate::export::archives::{IndexFiles, WrittenWacz, wacz_of};
+use crate::export::archives::{IndexFiles, WrittenPart, WrittenWacz, wacz_of};
 use crate::export::place::{ExportFolder, Output, WrittenFile, output_paths, whole_wacz};
+use crate::export::revisits::warc_name;
 use crate::export::rows::ExportFormat;
 use crate::export::shards::write_shards;
 use crate::export::verdicts::{Verdict, Verdicts};
@@ -104,17 +105,19 @@ pub fn write_dataset(
                 let mut counts = Exported::default();
                 wacz.counts.iter().for_each(|part| counts.merge(*part));
                 let part = |number: &usize| {
-                    let (_, entry) = wacz_of(&inputs[*number]).context("a part of a WACZ has a name in it")?;
-                    Ok((entry.to_owned(), locked(&state).folder.unfinished(*number)))
+                    let input = &inputs[*number];
+                    let name = written_entry(input, writing).context("a part of a WACZ has a name in it")?;
+                    let path = locked(&state).folder.unfinished(*number);
+                    Ok(WrittenPart { name, path, format: written_format(input, writing) })
                 };
-                let parts: Vec<(String, PathBuf)> = wacz.numbers.iter().map(part).collect::<Result<_>>()?;
+                let parts: Vec<WrittenPart> = wacz.numbers.iter().map(part).collect::<Result<_>>()?;
                 let Location::Entry { archive: source, .. } = &inputs[number].place else { bail!("{path} is no WACZ") };
                 let reading = &*inputs[number].reading(writing.reading);
                 let made = WrittenWacz { source, parts: parts.clone(), reading, scratch };
                 let failed = || format!("cannot write {path}");
                 let out = made.write(Output::create(&to).with_context(failed)?).with_context(failed)?;
                 let written = out.finish().with_context(failed)?;
-                parts.iter().try_for_each(|(_, part)| std::fs::remove_file(part)).with_context(failed)?;
+                parts.iter().try_for_each(|part| std::fs::remove_file(&part.path)).with_context(failed)?;
                 let file = WrittenFile::new(path.clone(), Some(written), counts);
                 place.put(&to, &file)?;
                 locked(&state).folder.add(&to, file)?;
@@ -165,17 +168,29 @@ fn written_archive(path: &Path, input: &Input, writing: &Writing<'_>) -> Result<
     if !is_archive {
         return Ok(None);
     }
-    if let Some((_, entry)) = wacz_of(input) {
+    if let Some(entry) = written_entry(input, writing) {
         let found = list(&[path.display().to_string()], writing.reading)?;
         let of_entry = found.into_iter().find(|found| wacz_of(found).is_some_and(|(_, name)| name == entry));
         let archive = of_entry.with_context(|| format!("{} has no {entry}", path.display()))?;
-        return Ok(Some((archive, Some(entry.to_owned()))));
+        return Ok(Some((archive, Some(entry))));
     }
-    let format = if writing.makes_warc() { Format::Warc } else { input.format };
+    let format = written_format(input, writing);
     let bytes = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
     let name = path.display().to_string();
     let place = Location::File(path.to_owned());
     Ok(Some((Input { name, bytes, format, place, page_url: None, stamp: String::new(), reading: None }, None)))
+}
+
+/// The format of the archive that is written for one.
+fn written_format(input: &Input, writing: &Writing<'_>) -> Format {
+    if writing.makes_warc() { Format::Warc } else { input.format }
+}
+
+/// The name of an archive in the WACZ that is written; `None` if it is in none.
+fn written_entry(input: &Input, writing: &Writing<'_>) -> Option<String> {
+    let (_, entry) = wacz_of(input)?;
+    let is_same = written_format(input, writing) == input.format;
+    Some(if is_same { entry.to_owned() } else { warc_name(entry) })
 }
 
 /// What the threads share.
