@@ -1,8 +1,8 @@
 //! Records of ARC files as WARC records: a file with revisits is WARC, which ARC has no records
 //! for.
 //!
-//! An answer becomes a `response`, another record a `resource` of its media type, and the first
-//! one, which describes the file, a `warcinfo`.
+//! An answer becomes a `response`, another record a `resource` of its media type if it has one, and
+//! the first one, which describes the file, a `warcinfo`.
 
 use super::arc_line::ArcLine;
 use super::digest::base32;
@@ -35,7 +35,7 @@ pub(in crate::export) fn as_warc(record: &[u8], file: &str, offset: u64) -> Opti
         fields.push(("WARC-Filename", warc_name(file)));
         let version = env!("CARGO_PKG_VERSION");
         own.extend_from_slice(format!("software: nigh {version}\r\nformat: WARC File Format 1.0\r\ndescription: made from the ARC file {file}\r\n").as_bytes());
-        ("warcinfo", "application/warc-fields".to_owned(), own.as_slice())
+        ("warcinfo", Some("application/warc-fields".to_owned()), own.as_slice())
     } else {
         fields.push(("WARC-Target-URI", url));
         fields.extend(ip.map(|ip| ("WARC-IP-Address", ip)));
@@ -48,12 +48,13 @@ pub(in crate::export) fn as_warc(record: &[u8], file: &str, offset: u64) -> Opti
             fields.push(("WARC-Payload-Digest", format!("sha1:{}", base32(&sha1(body)))));
         }
         if http.is_empty() {
-            ("resource", media_type.unwrap_or_else(|| "application/octet-stream".to_owned()), block)
+            // Without a type readers look at the bytes, as they did in the ARC file.
+            ("resource", media_type, block)
         } else {
-            ("response", "application/http; msgtype=response".to_owned(), block)
+            ("response", Some("application/http; msgtype=response".to_owned()), block)
         }
     };
-    fields.push(("Content-Type", content_type));
+    fields.extend(content_type.map(|content_type| ("Content-Type", content_type)));
     fields.push(("Content-Length", block.len().to_string()));
     let mut written = format!("WARC/1.0\r\nWARC-Type: {kind}\r\n").into_bytes();
     for (name, value) in fields {
@@ -95,6 +96,31 @@ mod tests {
         assert!(as_warc(b"no line\n", "x", 0).is_none());
         // Fewer bytes than the line says.
         assert!(as_warc(b"http://a.example/ 192.0.2.1 20070301000102 text/html 9\nabc", "x", 0).is_none());
+    }
+
+    #[test]
+    fn a_line_without_a_date_or_with_another_one_is_a_record_of_its_media_type() {
+        for (line, date, media_type) in [
+            ("192.0.2.1 - text/html 200 - - 0 a.arc", None, Some("text/html")),
+            ("- - text/html", None, Some("text/html")),
+            (
+                "192.0.2.1 20000823 text/html; charset=utf-8",
+                Some("2000-08-23T00:00:00Z"),
+                Some("text/html; charset=utf-8"),
+            ),
+            ("192.0.2.1 3a5b7c9d text/html", None, Some("text/html")),
+            ("192.0.2.1 20000823054100123 -", Some("2000-08-23T05:41:00Z"), None),
+        ] {
+            let record = format!("http://a.example/x {line} 7\n<p>text\n");
+            let written = as_warc(record.as_bytes(), "x", 0).map(|record| String::from_utf8(record).unwrap());
+            let written = written.unwrap_or_else(|| panic!("{line}"));
+            let value = |name: &str| written.lines().find_map(|line| line.strip_prefix(name));
+            assert_eq!((value("WARC-Date: "), value("Content-Type: ")), (date, media_type), "{written}");
+            assert!(
+                written.contains("WARC-Type: resource\r\n") && written.ends_with("\r\n\r\n<p>text\r\n\r\n"),
+                "{written}"
+            );
+        }
     }
 
     #[test]

@@ -14,15 +14,12 @@ pub(in crate::export) struct ArcLine {
 impl ArcLine {
     pub(in crate::export) fn parse(line: &[u8]) -> Option<ArcLine> {
         let head = arc_record(line, 0).ok()?;
-        let written = head.date?;
-        let text = String::from_utf8_lossy(line.trim_ascii());
-        let mut after_date = text.split(' ').skip_while(|field| *field != written).skip(1);
-        let media_type = after_date.next().filter(|media_type| media_type.contains('/')).map(str::to_owned);
-        // Dates of other programs have more digits, or only those of the day.
-        let digits: String = written.chars().take_while(char::is_ascii_digit).take(14).collect();
-        let date = (digits.len() >= 8).then(|| {
-            let all = format!("{digits}{}", &"00000101000000"[digits.len()..]);
-            let part = |from: usize, to: usize| &all[from..to];
+        let media_type = String::from_utf8_lossy(&head.content_type).into_owned();
+        let media_type = Some(media_type).filter(|media_type| !media_type.is_empty());
+        // One that has a day was read as 14 digits.
+        let is_date = |date: &String| date.len() == 14 && date.bytes().all(|byte| byte.is_ascii_digit());
+        let date = head.date.filter(is_date).map(|date| {
+            let part = |from: usize, to: usize| &date[from..to];
             format!("{}-{}-{}T{}:{}:{}Z", part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 12), part(12, 14))
         });
         Some(ArcLine { url: head.url?, date, ip: head.ip, media_type })

@@ -112,7 +112,9 @@ fn places(fields: &[&[u8]]) -> Option<FieldPlaces> {
         (Some(address), Some(date)) => address.min(date),
         // The field before the date is what there is instead of an address.
         (None, Some(date)) if date > 1 => date - 1,
-        (None, None) if is_standard && fields[1..3] == [b"-", b"-"] => 1,
+        (None, None) if is_standard && fields[1..3] == [b"-", b"-"] => {
+            return Some(FieldPlaces { url_end: 1, address: None, date: Some(2) });
+        }
         _ => return None,
     };
     let date = date.or_else(|| address.map(|address| address + 1).filter(|date| before_length.contains(date)));
@@ -236,6 +238,8 @@ mod tests {
         ] {
             assert_eq!(read(line.as_bytes()), (url.clone(), ip, date), "{line}");
         }
+        let dashed = parse(b"http://a.example/x - - text/html 5310", 0).unwrap();
+        assert_eq!(dashed.content_type, b"text/html");
         let dashed = parse(b"filedesc:// - - - 76", 0).unwrap();
         assert_eq!((dashed.kind, dashed.ip, dashed.date), (RecordType::Other, None, None));
         let latin1 = parse(b"http://a.example/caf\xe9 192.0.2.1 20070301000102 text/html 5310", 0).unwrap();
