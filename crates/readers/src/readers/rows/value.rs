@@ -37,7 +37,7 @@ pub enum ColumnValue {
 }
 
 impl ColumnValue {
-    /// What a text is; `None` if it is empty, or `NaN`.
+    /// What a text is; `None` if it is empty, or a float that is no number: `NaN`, `-inf`, `1e999`.
     ///
     /// ```
     /// use nigh_readers::readers::ColumnValue;
@@ -48,9 +48,11 @@ impl ColumnValue {
     /// assert!(of("2024-01-08") < of("007") && of("10.0") == of("1e1") && ColumnValue::of("").is_none());
     /// ```
     pub fn of(text: &str) -> Option<ColumnValue> {
+        // Programs write it in several ways, all of which Rust reads.
+        if text.is_empty() || text.parse().is_ok_and(|float: f64| !float.is_finite()) {
+            return None;
+        }
         Some(match text {
-            // As programs write a float that is not a number.
-            "" | "NaN" | "nan" => return None,
             "true" => ColumnValue::Boolean(true),
             "false" => ColumnValue::Boolean(false),
             text => number(text).or_else(|| time(text)).unwrap_or_else(|| {
@@ -113,13 +115,12 @@ impl ColumnValue {
 fn number(text: &str) -> Option<ColumnValue> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_number = matches!(digits.as_bytes(), [b'0'] | [b'0', b'.' | b'e' | b'E', ..] | [b'1'..=b'9', ..]);
-    // What else Rust reads as a float are names: `inf`.
     if !is_number
         || !digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'))
     {
         return None;
     }
-    let float: f64 = text.parse().ok().filter(|float: &f64| float.is_finite())?;
+    let float: f64 = text.parse().ok()?;
     let above = match text.parse::<i128>() {
         Ok(whole) if i128::from(i64::MIN) <= whole && whole <= i128::from(u64::MAX) => whole - float as i128,
         _ => 0,
@@ -225,7 +226,6 @@ mod tests {
             "2024-01-08T00:00:00.000001Z",
             "+1",
             "007",
-            "1e999",
             "2024-13-08",
             "True",
             "a",
@@ -256,7 +256,10 @@ mod tests {
         assert_eq!(ColumnValue::of("-2.5").unwrap().number(), Some(-2.5));
         assert_eq!(ColumnValue::of("0").unwrap().number(), Some(0.0));
         assert_eq!(ColumnValue::of("x").unwrap().number(), None);
-        assert_eq!(["", "NaN", "nan"].map(ColumnValue::of), [None, None, None]);
+        for none in ["", "NaN", "nan", "inf", "-inf", "Inf", "Infinity", "-Infinity", "1e999", "-1e999"] {
+            assert_eq!(ColumnValue::of(none), None, "{none}");
+        }
+        assert_eq!(ColumnValue::of("info"), Some(ColumnValue::Text("info".to_owned())));
     }
 
     #[test]
