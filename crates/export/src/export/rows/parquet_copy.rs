@@ -103,8 +103,6 @@ impl RowCopier {
         // Columns are compressed as in the first row group: the file does not say by which level.
         for column in file.metadata().row_groups().iter().take(1).flat_map(RowGroupMetaData::columns) {
             let compression = match column.compression() {
-                // What no writer writes any more.
-                Compression::LZO => continue,
                 Compression::LZ4 => Compression::LZ4_RAW,
                 Compression::ZSTD(_) => Compression::ZSTD(ZstdLevel::try_new(3)?),
                 compression => compression,
