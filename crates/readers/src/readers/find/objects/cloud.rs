@@ -2,6 +2,7 @@
 //!
 //! Known limitation: URLs with a query (signed URLs) are refused, and web servers cannot be listed.
 
+use std::collections::HashSet;
 use std::io::Read;
 
 use anyhow::{Context as _, bail};
@@ -123,11 +124,12 @@ fn list(target: &ObjectUrl, store: &ObjectStoreClient, objects: &mut Vec<FoundIn
         wait(async move { store.list(Some(&path)).collect::<Vec<_>>().await })?
     };
     let before = objects.len();
-    for response in responses {
-        let meta = response.map_err(|error| explained(error, &format!("open {}", target.item)))?;
+    let metas: Result<Vec<ObjectMeta>, Error> = responses.into_iter().collect();
+    let metas = metas.map_err(|error| explained(error, &format!("open {}", target.item)))?;
+    let folders = empty_folders(&metas);
+    for (meta, is_folder) in metas.iter().zip(folders) {
         let key = meta.location.to_string();
-        // Some tools create empty objects for folders.
-        if key.ends_with('/') || matcher.as_ref().is_some_and(|matcher| !matcher.is_match(&key)) {
+        if is_folder || matcher.as_ref().is_some_and(|matcher| !matcher.is_match(&key)) {
             continue;
         }
         let relative = key.strip_prefix(prefix).unwrap_or(&key).trim_start_matches('/').to_owned();
@@ -139,13 +141,26 @@ fn list(target: &ObjectUrl, store: &ObjectStoreClient, objects: &mut Vec<FoundIn
             place: Location::Object { store: target.store.clone(), key },
             relative,
             by,
-            stamp: stamp(&meta),
+            stamp: stamp(meta),
         });
     }
     if objects.len() == before {
         bail!("no input matches {}: the store has no such object", target.item);
     }
     Ok(())
+}
+
+/// Which objects stand for folders: some tools create an empty object `out.parquet/`, of which the
+/// client leaves out the last character. It is known by the objects below it; one that has none is
+/// taken for an empty file.
+fn empty_folders(metas: &[ObjectMeta]) -> Vec<bool> {
+    let empty = metas.iter().filter(|meta| meta.size == 0).map(|meta| meta.location.as_ref());
+    let empty: HashSet<&str> = empty.collect();
+    let mut folders = HashSet::new();
+    for key in metas.iter().map(|meta| meta.location.as_ref()) {
+        folders.extend(key.match_indices('/').map(|(end, _)| &key[..end]).filter(|folder| empty.contains(folder)));
+    }
+    metas.iter().map(|meta| folders.contains(meta.location.as_ref())).collect()
 }
 
 /// What changes with the content of an object: its ETag, or the time of its last change; empty if
@@ -264,6 +279,11 @@ mod tests {
             let (store, file) = (store.clone(), file.clone());
             wait(async move { store.put(&Path::from(name), file.into()).await }).unwrap().unwrap();
         }
+        // A folder that is an object, too, and an empty file.
+        for (name, file) in [("w4/out.parquet", ""), ("w4/out.parquet/a.parquet", "x"), ("w4/b.jsonl", "")] {
+            let store = store.clone();
+            wait(async move { store.put(&Path::from(name), file.into()).await }).unwrap().unwrap();
+        }
         let listed = |key: &str| {
             let target = ObjectUrl { item: key.into(), store: "s3://bucket/".into(), key: key.into(), can_list: true };
             let mut objects = Vec::new();
@@ -281,6 +301,11 @@ mod tests {
         );
         assert_eq!(listed("w1/").unwrap().len(), 3);
         assert_eq!(listed("**/[cd].warc.gz").unwrap().len(), 2);
+        let of_folder =
+            ["s3://bucket/w4/b.jsonl b.jsonl", "s3://bucket/w4/out.parquet/a.parquet out.parquet/a.parquet"];
+        assert_eq!(listed("w4/").unwrap(), of_folder);
+        assert_eq!(listed("w4/*.jsonl").unwrap().len(), 1);
+        assert!(listed("w4/*.parquet").unwrap_err().to_string().starts_with("no input matches"));
         assert!(listed("w3/*").unwrap_err().to_string().starts_with("no input matches w3/*"));
         let mut bytes = Vec::new();
         read(store.clone(), Path::parse("w2/d.warc.gz").unwrap(), file.len() as u64)
