@@ -322,6 +322,11 @@ pub trait Reader: Send {
     /// ([`Page::is_of_get`]). Only then is its [record](Reader::stored_record) at hand.
     fn without_waiting(&mut self) {}
 
+    /// Reads each segment of a record as a record of its own, for those who want
+    /// [records](Reader::stored_record) and no pages: behind a first segment other ones wait for
+    /// the rest of it.
+    fn without_joining(&mut self) {}
+
     /// Returns the last item's record, if it is an intact one of an archive; not that of a page
     /// which waited, or was joined from segments.
     fn stored_record(&self) -> Option<StoredRecord<'_>> {

@@ -161,6 +161,7 @@ impl Captures {
     pub(super) fn open(input: &Input, reading: &Reading) -> Result<Captures> {
         let mut reader = open(input, reading)?;
         reader.without_waiting();
+        reader.without_joining();
         Ok(Captures { reader, format: input.format })
     }
 
@@ -233,6 +234,34 @@ mod tests {
         let resource = line("WARC-Type: resource\r\nContent-Type: text/css\r\n", "p {}").unwrap();
         assert!(resource.contains("\"mime\":\"text/css\",\"digest\""), "{resource}");
         assert_eq!(line("WARC-Type: request\r\n", "GET / HTTP/1.1\r\n\r\n"), None);
+    }
+
+    #[test]
+    fn no_capture_behind_a_first_segment_is_left_out() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let record = |n: usize, segment: &str| {
+            format!(
+                "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:x:{n}>\r\nWARC-Date: 2024-02-03T04:05:06Z\r\nWARC-Target-URI: \
+                 http://a.example/{n}\r\n{segment}Content-Length: 22\r\n\r\nHTTP/1.1 200 OK\r\n\r\nabc\r\n\r\n"
+            )
+        };
+        // The other segments are in another file.
+        let records = [record(0, ""), record(1, "WARC-Segment-Number: 1\r\n"), record(2, ""), record(3, "")];
+        std::fs::write(file.path(), records.concat()).unwrap();
+        let input = Input {
+            name: "f.warc".to_owned(),
+            bytes: records.concat().len() as u64,
+            format: Format::Warc,
+            place: crate::readers::Location::File(file.path().to_owned()),
+            page_url: None,
+            stamp: String::new(),
+            reading: None,
+        };
+        let mut captures = Captures::open(&input, &Reading::default()).unwrap();
+        let captures = std::iter::from_fn(|| captures.record().unwrap());
+        let found: Vec<_> = captures.map(|capture| (capture.url, capture.offset.unwrap())).collect();
+        let expected = (0..4).map(|n| (format!("http://a.example/{n}"), records[..n].concat().len().to_string()));
+        assert_eq!(found, expected.collect::<Vec<_>>());
     }
 
     #[test]

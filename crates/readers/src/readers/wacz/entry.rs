@@ -179,6 +179,10 @@ impl Reader for EntryReader {
         self.warc.without_waiting();
     }
 
+    fn without_joining(&mut self) {
+        self.warc.without_joining();
+    }
+
     fn stored_record(&self) -> Option<StoredRecord<'_>> {
         self.warc.stored_record()
     }

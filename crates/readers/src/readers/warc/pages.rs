@@ -36,6 +36,8 @@ pub struct WarcReader {
     held: Held,
     /// Whether pages wait for their requests.
     waits: bool,
+    /// Whether records are joined from their segments.
+    joins: bool,
     /// What is said of the item that was returned last, if it was held back.
     said: Option<ItemNotes>,
     /// Of the last record, if it is intact: the length of its block, and the bytes that it takes in
@@ -86,6 +88,7 @@ impl WarcReader {
             methods: Methods::default(),
             held: Held::default(),
             waits: true,
+            joins: true,
             said: None,
             lengths: None,
         }
@@ -123,7 +126,7 @@ impl WarcReader {
         if let Some(segment) = record.segment.take_if(|_| record.kind != RecordType::Continuation) {
             let cap = self.reading.page_limit() + HEAD as usize;
             let is_first = segment.number == 1 && record.entry.id.is_some() && block.len() < cap;
-            if is_first && has_page_url(&record) {
+            if self.joins && is_first && has_page_url(&record) {
                 return HeldContent::Segments(Box::new(Segments::new(record, method, block, cap)));
             }
             record.cut = true;
@@ -251,6 +254,10 @@ impl Reader for WarcReader {
 
     fn without_waiting(&mut self) {
         self.waits = false;
+    }
+
+    fn without_joining(&mut self) {
+        self.joins = false;
     }
 
     fn stored_record(&self) -> Option<StoredRecord<'_>> {
