@@ -220,29 +220,38 @@ fn arrow_files_become_parquet_or_lines() {
         ("date", Arc::new(StringArray::from_iter_values((0..60).map(|_| "2024-01-01")))),
     ];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
-    for is_file in [true, false] {
+    for kind in ["file", "stream", "polars"] {
         let input = dataset.path("rows.arrow");
-        let out = std::fs::File::create(&input).unwrap();
+        let mut bytes = Vec::new();
         let parts = [batch.slice(0, 17), batch.slice(17, 43)];
-        if is_file {
-            let mut writer = arrow_ipc::writer::FileWriter::try_new(out, &batch.schema()).unwrap();
+        if kind == "stream" {
+            let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
             parts.iter().for_each(|part| writer.write(part).unwrap());
             writer.finish().unwrap();
         } else {
-            let mut writer = arrow_ipc::writer::StreamWriter::try_new(out, &batch.schema()).unwrap();
+            let mut writer = arrow_ipc::writer::FileWriter::try_new(&mut bytes, &batch.schema()).unwrap();
             parts.iter().for_each(|part| writer.write(part).unwrap());
             writer.finish().unwrap();
         }
+        if kind == "polars" {
+            // The head of the schema without its marker and its length: only the table of contents has
+            // the schema.
+            let at = bytes.windows(4).position(|word| word == [0xff; 4]).unwrap();
+            let length = u32::from_le_bytes(*bytes[at + 4..].first_chunk().unwrap()) as usize;
+            bytes.copy_within(at + 8..at + 8 + length, at);
+            bytes[at + length..at + length + 8].fill(0);
+        }
+        std::fs::write(&input, &bytes).unwrap();
         dataset.cluster(&input);
         let clusters = dataset.clusters();
         let wanted: Vec<usize> = (0..60).filter(|n| clusters[n].first() == Some(n)).collect();
-        let out = export(&store, &format!("parquet-{is_file}"), &["--format", "parquet"]);
+        let out = export(&store, &format!("parquet-{kind}"), &["--format", "parquet"]);
         let found = rows(&out.join("rows.parquet"));
         assert_eq!(found.num_rows(), wanted.len());
         for (row, n) in wanted.iter().enumerate() {
             assert_eq!(found.slice(row, 1), batch.slice(*n, 1));
         }
-        let lines = values(&export(&store, &format!("lines-{is_file}"), &["--format", "jsonl"]).join("rows.jsonl"));
+        let lines = values(&export(&store, &format!("lines-{kind}"), &["--format", "jsonl"]).join("rows.jsonl"));
         assert!(lines.iter().zip(&wanted).all(|(line, n)| line["id"] == *n && line["text"] == texts[*n]));
         assert_eq!(lines.len(), wanted.len());
         let other = dataset.path("same");

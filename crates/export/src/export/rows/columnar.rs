@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -29,7 +28,7 @@ use crate::export::dataset::{AddedField, AddedValue, Exported, What, changed, ch
 use crate::export::place::Output;
 use crate::export::texts::LeftTexts;
 use crate::export::verdicts::Verdict;
-use crate::readers::{Input, Item, SIGNATURE, open, stored_file};
+use crate::readers::{Input, Item, SIGNATURE, open, ordered_arrow, stored_file};
 
 /// Rows of a batch.
 const BATCH: usize = 1024;
@@ -125,23 +124,24 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<RowBatches> {
 ///
 /// # Errors
 /// If it cannot be read.
-pub(crate) fn arrow_batches(input: &Input) -> Result<StreamReader<BufReader<File>>> {
+pub(crate) fn arrow_batches(input: &Input) -> Result<StreamReader<BufReader<Box<dyn Read + Send>>>> {
     let failed =
         || format!("cannot read {}: only Arrow files that are not compressed as a whole are converted", input.name);
-    let mut file = stored_file(input)?;
-    let mut first = [0; 6];
-    let is_file = file.read_exact(&mut first).is_ok() && first == *SIGNATURE;
-    file.rewind().with_context(failed)?;
+    let file = stored_file(input)?;
+    let source: Box<dyn Read + Send> = match ordered_arrow(&file).with_context(failed)? {
+        Some(ordered) => ordered.bytes,
+        None => Box::new(file),
+    };
     // After its signature a file is a stream; its table of contents, at the end, is not needed.
-    let mut file = BufReader::with_capacity(1 << 20, file);
-    if is_file {
-        file.seek_relative(SIGNATURE.len() as i64 + 2).with_context(failed)?;
+    let mut source = BufReader::with_capacity(1 << 20, source);
+    if source.fill_buf().with_context(failed)?.starts_with(SIGNATURE) {
+        source.consume(SIGNATURE.len() + 2);
         // Zeros may follow, in groups of four.
-        while file.fill_buf().with_context(failed)?.starts_with(&[0; 4]) {
-            file.consume(4);
+        while source.fill_buf().with_context(failed)?.starts_with(&[0; 4]) {
+            source.consume(4);
         }
     }
-    let batches = contained(|| StreamReader::try_new(file, None)).map_err(anyhow::Error::msg).with_context(failed)?;
+    let batches = contained(|| StreamReader::try_new(source, None)).map_err(anyhow::Error::msg).with_context(failed)?;
     batches.with_context(failed)
 }
 

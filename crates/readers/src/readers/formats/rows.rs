@@ -12,7 +12,7 @@ use crate::readers::item::{Reader, RejectedFile};
 use crate::readers::opened::{KeysOfInput, source, stored_file};
 use crate::readers::rows::arrow::{self, ArrowReader};
 use crate::readers::rows::jsonl::{self, JsonlReader, Searched};
-use crate::readers::rows::{CsvReader, parquet};
+use crate::readers::rows::{CsvReader, ordered_arrow, parquet};
 use crate::readers::sniff;
 use crate::reading::Reading;
 
@@ -157,24 +157,52 @@ impl FormatReader for Arrow {
     }
 
     fn open(&self, input: &Input, reading: &Reading) -> anyhow::Result<Box<dyn Reader>> {
-        Ok(match ArrowReader::new(bytes_of(input)?, &input.name, reading)? {
-            Some(reader) => match &input.place {
-                Location::File(_) => Box::new(reader.with_contents(stored_file(input)?)),
-                _ => Box::new(reader),
-            },
+        Ok(match arrow_reader(input, reading)? {
+            Some(reader) => Box::new(reader),
             None => Box::new(RejectedFile::new("arrow: no schema at the beginning".to_owned(), input.bytes)),
         })
     }
 
     fn check(&self, input: &Input, reading: &Reading) -> anyhow::Result<KeysOfInput> {
-        let reader = ArrowReader::new(bytes_of(input)?, &input.name, reading)?;
-        Ok(KeysOfInput::of_rows(reader.map(|reader| reader.has_url())))
+        match &input.place {
+            // The schema is at the end of an object.
+            Location::Object { .. } if lacks_schema(input)? => Ok(KeysOfInput::Unknown),
+            _ => Ok(KeysOfInput::of_rows(arrow_reader(input, reading)?.map(|reader| reader.has_url()))),
+        }
+    }
+
+    fn slow_keys(&self, input: &Input, reading: &Reading) -> anyhow::Result<Option<KeysOfInput>> {
+        let Location::Object { .. } = &input.place else { return Ok(None) };
+        let has_url = arrow_reader(input, reading)?.map(|reader| reader.has_url());
+        Ok(Some(KeysOfInput::of_rows(has_url)))
     }
 
     fn columns(&self, input: &Input, reading: &Reading, _searched: Searched) -> anyhow::Result<Option<InputColumns>> {
-        let reader = ArrowReader::new(bytes_of(input)?, &input.name, reading)?;
-        Ok(reader.map(|reader| reader.columns()))
+        Ok(arrow_reader(input, reading)?.map(|reader| reader.columns()))
     }
+}
+
+/// The reader of an input of Arrow; `None` if it is damaged before its schema ends.
+fn arrow_reader(input: &Input, reading: &Reading) -> anyhow::Result<Option<ArrowReader>> {
+    if lacks_schema(input)?
+        && let Some(file) = ordered_arrow(&stored_file(input)?).with_context(|| cannot("read", &input.name))?
+    {
+        return ArrowReader::ordered(file, &input.name, reading);
+    }
+    let reader = ArrowReader::new(bytes_of(input)?, &input.name, reading)?;
+    Ok(match (reader, &input.place) {
+        (Some(reader), Location::File(_)) => Some(reader.with_contents(stored_file(input)?)),
+        (reader, _) => reader,
+    })
+}
+
+/// Whether an input is a file of Arrow without a schema at its beginning.
+fn lacks_schema(input: &Input) -> anyhow::Result<bool> {
+    let mut first = Vec::new();
+    let source = source(&input.name, input.bytes.min(arrow::FIRST as u64), &input.place)?;
+    let read = source.take(arrow::FIRST as u64).read_to_end(&mut first);
+    read.with_context(|| cannot("read", &input.name))?;
+    Ok(arrow::lacks_schema(&first))
 }
 
 impl Delimited {

@@ -10,7 +10,7 @@ mod page_row;
 pub(super) mod parquet;
 pub(super) mod value;
 
-pub use self::arrow::SIGNATURE;
+pub use self::arrow::{SIGNATURE, ordered_arrow};
 pub(super) use self::csv::CsvReader;
 pub use self::jsonl::Searched;
 pub use self::value::{ColumnValue, LONGEST};

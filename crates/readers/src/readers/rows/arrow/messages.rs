@@ -18,34 +18,25 @@
 use std::fs::File;
 use std::io;
 use std::io::Read;
-use std::os::unix::fs::FileExt as _;
 
 use arrow_buffer::Buffer;
-use arrow_ipc::{MessageHeader, root_as_footer, root_as_message};
-use nigh_kernels::structures::CompactSort;
+use arrow_ipc::{MessageHeader, root_as_message};
 use nigh_text::contained::contained;
 
+use super::contents::{HEAD, MARKER, SIGNATURE, TAIL, contents, starts};
 use crate::readers::item::Unread;
 use crate::readers::streams::{MemberStep, Members, Stored};
 use crate::reading::Reading;
 
-/// The first bytes of a file, two zeros follow; and its last ones.
-pub const SIGNATURE: &[u8] = b"ARROW1";
-/// The longest head of a message, and the longest table of contents, in bytes.
-pub const HEAD: usize = 64 << 20;
 /// The most bytes of a batch or dictionary as stored.
 pub const BODY: u64 = 1 << 31;
 /// The error of a batch that is longer than the memory allows. Not a reject: which rows there are
 /// does not depend on the memory.
 pub const NO_MEMORY: &str =
     "a batch is larger than the memory of a worker allows: raise `memory`, or run fewer workers";
-/// The first bytes of a message.
-const MARKER: [u8; 4] = [0xff; 4];
 /// The most zeros between two streams, and behind the last one. More are what was never written of
 /// a file whose end was lost.
 const PADDING: u64 = 4096;
-/// The bytes behind a table of contents: its length, and the signature.
-const TAIL: usize = 4 + SIGNATURE.len();
 
 const CUT: &str = "arrow: the file ends inside a message";
 const NO_MESSAGE: &str = "arrow: no message where one should begin";
@@ -166,6 +157,12 @@ impl MessageBytes {
     pub fn with_contents(mut self, file: File) -> MessageBytes {
         self.contents = (self.is_file && self.members.plain()).then_some(file);
         self
+    }
+
+    /// The same, for a file whose messages begin at these places, ascending.
+    #[must_use]
+    pub fn with_starts(self, starts: Vec<u64>) -> MessageBytes {
+        MessageBytes { places: Some(starts), ..self }
     }
 
     /// The stored bytes that were taken so far.
@@ -427,34 +424,4 @@ impl MessageBytes {
         self.has_ended = true;
         Ok(())
     }
-}
-
-/// What `take` makes of the table of contents with which a file ends; `None` if it is damaged, or
-/// there is something else than zeros before it.
-fn contents<T>(end: &[u8], take: impl FnOnce(arrow_ipc::Footer<'_>) -> T) -> Option<T> {
-    let (before, length) = end.strip_suffix(SIGNATURE)?.split_last_chunk()?;
-    let start = before.len().checked_sub(u32::from_le_bytes(*length) as usize)?;
-    let (zeros, table) = before.split_at(start);
-    let taken = || root_as_footer(table).ok().map(take);
-    if zeros.iter().all(|byte| *byte == 0) { contained(taken).ok()? } else { None }
-}
-
-/// Where the messages of a file begin, ascending, as its table of contents says.
-fn starts(file: &File) -> io::Result<Vec<u64>> {
-    let bytes = file.metadata()?.len();
-    let mut tail = [0; TAIL];
-    let Some(at) = bytes.checked_sub(TAIL as u64) else { return Ok(Vec::new()) };
-    file.read_exact_at(&mut tail, at)?;
-    let length = tail.first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) as usize;
-    let Some(start) = at.checked_sub(length as u64).filter(|_| length <= HEAD) else { return Ok(Vec::new()) };
-    let mut end = vec![0; length + TAIL];
-    file.read_exact_at(&mut end, start)?;
-    let starts = contents(&end, |table| {
-        let blocks = [table.dictionaries(), table.recordBatches()].into_iter().flatten();
-        let starts = blocks.flat_map(|blocks| blocks.into_iter().map(|block| block.offset()).collect::<Vec<_>>());
-        let mut starts: Vec<u64> = starts.filter_map(|start| start.try_into().ok()).collect();
-        starts.sort_rows();
-        starts
-    });
-    Ok(starts.unwrap_or_default())
 }

@@ -18,13 +18,14 @@
 //! need no marker.
 //!
 //! Memory: one batch, and the dictionaries.
-
 //!
 //! In reading order: `reader` (rows to pages), `messages` (the bytes of a file, cut into messages),
-//! `stream` (a schema, its dictionaries, and batches decoded by them), `schema` (the columns of the
-//! job in a schema), `column` (the values of a column).
+//! `contents` (the table of contents of a file), `stream` (a schema, its dictionaries, and batches
+//! decoded by them), `schema` (the columns of the job in a schema), `column` (the values of a
+//! column).
 
 mod column;
+mod contents;
 mod messages;
 mod reader;
 mod schema;
@@ -32,5 +33,6 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use self::messages::{SIGNATURE, begins};
+pub use self::contents::{FIRST, SIGNATURE, lacks_schema, ordered_arrow};
+pub use self::messages::begins;
 pub use self::reader::ArrowReader;

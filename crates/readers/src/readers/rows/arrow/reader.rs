@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Fields};
 use nigh_text::contained::contained;
 
 use super::column::ArrowColumn;
+use super::contents::OrderedFile;
 use super::messages::{IpcMessage, MessageBytes, MessageStep, NO_MEMORY};
 use super::stream::{ArrowStream, dictionary_of, rows_of};
 use crate::readers::fields::{self, Date};
@@ -68,8 +69,19 @@ impl ArrowReader {
         }))
     }
 
-    /// The same, for the bytes of this local file, whose table of contents says where messages
-    /// begin.
+    /// The reader of a file whose schema stands in its table of contents only, as
+    /// [`new`](ArrowReader::new).
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn ordered(file: OrderedFile, name: &str, reading: &Reading) -> anyhow::Result<Option<ArrowReader>> {
+        let OrderedFile { bytes, starts } = file;
+        let reader = ArrowReader::new(bytes, name, reading)?;
+        Ok(reader.map(|reader| ArrowReader { bytes: reader.bytes.with_starts(starts), ..reader }))
+    }
+
+    /// The same as `new`, for the bytes of this local file, whose table of contents says where
+    /// messages begin.
     #[must_use]
     pub fn with_contents(self, file: File) -> ArrowReader {
         ArrowReader { bytes: self.bytes.with_contents(file), ..self }

@@ -1,5 +1,6 @@
 //! Streams and files of record batches that writers make, whole, cut and damaged.
 
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -7,12 +8,13 @@ use arrow_array::{
     ArrayRef, BinaryArray, Decimal128Array, DictionaryArray, Int32Array, Int64Array, LargeStringArray, RecordBatch,
     StringArray, StringViewArray, StructArray, TimestampMillisecondArray, UInt64Array,
 };
-use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::{Block, CompressionType, root_as_footer};
 use arrow_schema::{DataType, Schema};
 use parquet::arrow::ArrowWriter;
 
-use super::{ArrowReader, begins};
+use super::contents::{MARKER, TAIL};
+use super::{ArrowReader, begins, ordered_arrow};
 use crate::readers::find::STANDARD_INPUT;
 use crate::readers::item::{Body, Item, Page, Reader as _, Reject, Unread};
 use crate::reading::Reading;
@@ -149,14 +151,30 @@ fn damage_ends_the_rows_with_a_reject() {
     assert_eq!(read(b"", &reading), None);
 }
 
+fn stored(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    io::Write::write_all(&mut file, bytes).unwrap();
+    file
+}
+
 /// The ids and texts of the pages, the rejects, and what could not be read.
 fn outcome(bytes: &[u8], name: &str) -> (Vec<String>, Vec<Reject>, Unread) {
-    let reading = reading("id = \"id\"");
     let source = Box::new(io::Cursor::new(bytes.to_vec()));
-    let mut reader = ArrowReader::new(source, name, &reading).unwrap().unwrap();
-    let mut contents = tempfile::tempfile().unwrap();
-    io::Write::write_all(&mut contents, bytes).unwrap();
-    reader = reader.with_contents(contents);
+    let reader = ArrowReader::new(source, name, &reading("id = \"id\"")).unwrap().unwrap();
+    let mut reader = reader.with_contents(stored(bytes));
+    let outcome = outcome_of(&mut reader);
+    assert_eq!(reader.position(), bytes.len() as u64);
+    outcome
+}
+
+/// The same of a file that is read by its table of contents; `None` if it cannot be.
+fn ordered_outcome(bytes: &[u8]) -> Option<(Vec<String>, Vec<Reject>, Unread)> {
+    let file = ordered_arrow(&stored(bytes)).unwrap()?;
+    let mut reader = ArrowReader::ordered(file, "test.arrow", &reading("id = \"id\"")).unwrap().unwrap();
+    Some(outcome_of(&mut reader))
+}
+
+fn outcome_of(reader: &mut ArrowReader) -> (Vec<String>, Vec<Reject>, Unread) {
     let (mut pages, mut rejects) = (Vec::new(), Vec::new());
     while let Some(item) = reader.next().unwrap() {
         match item {
@@ -165,7 +183,6 @@ fn outcome(bytes: &[u8], name: &str) -> (Vec<String>, Vec<Reject>, Unread) {
             item => panic!("{item:?}"),
         }
     }
-    assert_eq!(reader.position(), bytes.len() as u64);
     (pages, rejects, reader.unread())
 }
 
@@ -301,6 +318,74 @@ fn batches_behind_a_damaged_one_are_read() {
             assert!(unread.ends_early && (8900..=9000).contains(&unread.bytes), "{unread:?}");
         }
     }
+}
+
+/// A file with its schema in the table of contents only, as Polars 2 writes it: the head of the
+/// schema lacks its marker and its length.
+fn without_schema(mut bytes: Vec<u8>) -> Vec<u8> {
+    let at = bytes.windows(4).position(|word| word == MARKER).unwrap();
+    let length = u32::from_le_bytes(*bytes[at + 4..].first_chunk().unwrap()) as usize;
+    bytes.copy_within(at + 8..at + 8 + length, at);
+    bytes[at + length..at + length + 8].fill(0);
+    bytes
+}
+
+/// A file of one dictionary and one batch, with the dictionary behind the batch.
+fn with_dictionary_behind(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - TAIL;
+    let start = end - u32::from_le_bytes(*bytes[end..].first_chunk().unwrap()) as usize;
+    let table = &bytes[start..end];
+    let footer = root_as_footer(table).unwrap();
+    // Where a message begins and how long it is, and where the table has that.
+    let place = |block: &Block| {
+        let length = i64::from(block.metaDataLength()) + block.bodyLength();
+        (block.offset() as usize, length as usize, start + block.0.as_ptr().addr() - table.as_ptr().addr())
+    };
+    let (dictionary, of_dictionary, in_table) = place(footer.dictionaries().unwrap().get(0));
+    let (batch, of_batch, behind) = place(footer.recordBatches().unwrap().get(0));
+    assert_eq!(dictionary + of_dictionary, batch);
+    bytes[dictionary..batch + of_batch].rotate_left(of_dictionary);
+    bytes[in_table..in_table + 8].copy_from_slice(&((dictionary + of_batch) as u64).to_le_bytes());
+    bytes[behind..behind + 8].copy_from_slice(&(dictionary as u64).to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_file_with_its_schema_in_the_table_of_contents_is_read_by_that() {
+    let batches: Vec<RecordBatch> = (0..6).map(|number| numbered(number * 10, 10).0).collect();
+    let rows = |of: &dyn Fn(&usize) -> bool| -> Vec<String> {
+        (0..60).filter(of).map(|row| format!("id{row} text of {row}")).collect()
+    };
+    let all = rows(&|_| true);
+    for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+        let usual = file(&batches, compression);
+        assert_eq!(ordered_outcome(&usual), None);
+        let bytes = without_schema(usual);
+        assert_eq!(ordered_outcome(&bytes), Some((all.clone(), vec![], Unread::default())));
+        // Without its table of contents nothing of it can be read.
+        assert_eq!(ordered_outcome(&bytes[..bytes.len() - 20]), None);
+        let source = Box::new(io::Cursor::new(bytes));
+        assert!(ArrowReader::new(source, "test.arrow", &Reading::default()).unwrap().is_none());
+    }
+    // A head that is damaged: the table says where the next message begins.
+    let mut bytes = without_schema(file(&batches, None));
+    let text = bytes.windows(8).position(|found| found == b"id20id21").unwrap();
+    let message = bytes[..text].windows(4).rposition(|word| word == MARKER).unwrap();
+    bytes[message + 8..message + 16].fill(0xff);
+    let (pages, rejects, unread) = ordered_outcome(&bytes).unwrap();
+    assert_eq!((pages, rejects.len()), (rows(&|row| !(20..30).contains(row)), 1));
+    assert!(unread.bytes > 0 && unread.bytes < bytes.len() as u64 / 3, "{unread:?}");
+}
+
+#[test]
+fn a_dictionary_behind_its_batch_is_found_by_the_table_of_contents() {
+    let words: ArrayRef = Arc::new(StringArray::from(vec!["zero", "one"]));
+    let texts: ArrayRef = Arc::new(DictionaryArray::new(Int32Array::from(vec![1, 0, 1]), words));
+    let ids: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c"]));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap();
+    let bytes = without_schema(with_dictionary_behind(file(&[batch], None)));
+    let pages = ["a one", "b zero", "c one"].map(str::to_owned).to_vec();
+    assert_eq!(ordered_outcome(&bytes), Some((pages, vec![], Unread::default())));
 }
 
 #[test]
