@@ -57,7 +57,8 @@ class Store:
         return sorted(names)
 
     def table(self, name: str, week: str | None = None) -> pyarrow.dataset.Dataset:
-        """A table of all weeks, with the column ``week``; or of one. A table of a study, which is made of several weeks, has no such column.
+        """A table of all weeks, with the column ``week``, a date; or of one, without it. A table of a study is made of several weeks: it has the columns
+        of its files.
 
         Raises ``KeyError`` if the store has no such table or week.
         """
@@ -71,7 +72,9 @@ class Store:
             folder = folder / f"week={week}"
             if not folder.is_dir():
                 raise KeyError(f"{self.path} has no {name} of week {week}: it has weeks {', '.join(self.weeks)}")
-        return pyarrow.dataset.dataset(folder, format="parquet", exclude_invalid_files=False)
+        weeks = pyarrow.dataset.partitioning(pyarrow.schema({"week": pyarrow.date32()}), flavor="hive")
+        is_of_weeks = any(folder.glob("week=*"))
+        return pyarrow.dataset.dataset(folder, format="parquet", partitioning=weeks if is_of_weeks else None, exclude_invalid_files=False)
 
     def rows(
         self,

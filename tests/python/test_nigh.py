@@ -1,5 +1,6 @@
 """The Python module against the program's own tables. Run by scripts/wheel.sh with the wheel installed."""
 
+import datetime
 import os
 import subprocess
 import sys
@@ -80,6 +81,9 @@ class Module(unittest.TestCase):
         rows = store.rows("clusters", where={"canonical": True}, columns=["doc"])
         self.assertEqual(set(rows["doc"].to_pylist()), canonical)
         self.assertEqual(store.rows("clusters", week="all", limit=1).column_names[0], "week")
+        week = datetime.date.fromisoformat(store.weeks[0])
+        self.assertEqual(set(store.clusters.to_table(columns=["week"])["week"].to_pylist()), {week})
+        self.assertNotIn("week", store.table("clusters", store.weeks[0]).schema.names)
         with self.assertRaises(nigh.Failed):
             store.rows("cluster")
         written = store.export(self.folder / "out")
