@@ -1,7 +1,12 @@
 //! Exports with columns under other names have the records of one without.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::KeyValue;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde_json::{Map, Value};
 
 use crate::exports::shards::{export, files, rows, store, store_of};
@@ -63,6 +68,28 @@ fn columns_are_written_under_other_names() {
             assert_eq!(export(&store, &renamed, &with), counts);
         }
     }
+}
+
+#[test]
+fn the_metadata_of_parquet_has_the_new_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![0, 1]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["one text", "another text"]));
+    let batch = RecordBatch::try_from_iter([("id", numbers.clone()), ("text", texts), ("label", numbers)]).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    let features = r#"{"info":{"features":{"label":{"names":["neg","pos"],"_type":"ClassLabel"}}}}"#;
+    writer.append_key_value_metadata(KeyValue::new("huggingface".to_owned(), features.to_owned()));
+    let store = store_of_file(folder, "labels.parquet", &writer.into_inner().unwrap());
+    let out = folder.join("out");
+    export(&store, &out, &["--rename", "label=target"]);
+    let file = SerializedFileReader::new(std::fs::File::open(out.join("labels.parquet")).unwrap()).unwrap();
+    let pairs = file.metadata().file_metadata().key_value_metadata().unwrap();
+    let of_hub = pairs.iter().find(|pair| pair.key == "huggingface").unwrap().value.as_deref().unwrap();
+    let of_hub: Value = serde_json::from_str(of_hub).unwrap();
+    assert_eq!(of_hub["info"]["features"]["target"]["names"][1], "pos");
+    assert!(of_hub["info"]["features"].get("label").is_none(), "{of_hub}");
 }
 
 #[test]

@@ -12,8 +12,14 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use arrow_schema::{Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::readers::Input;
+
+/// The key of the metadata in which the `datasets` library of Hugging Face says what columns mean.
+pub(in crate::export) const HUGGING_FACE: &str = "huggingface";
+/// The key of the metadata in which pandas says which columns are its index.
+const PANDAS: &str = "pandas";
 
 /// A column, and the name that it gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +119,40 @@ impl NewNames {
             None => field.clone(),
         };
         let fields: Vec<_> = schema.fields().iter().map(renamed).collect();
-        Schema::new_with_metadata(fields, schema.metadata().clone())
+        let mut metadata = schema.metadata().clone();
+        for (key, value) in &mut metadata {
+            if let Some(new) = self.metadata(key, value) {
+                *value = new;
+            }
+        }
+        Schema::new_with_metadata(fields, metadata)
+    }
+
+    /// A value of the metadata of a file with the new names, if programs look columns up in it by
+    /// their names: Hugging Face their features, pandas its columns and its index.
+    pub(in crate::export) fn metadata(&self, key: &str, value: &str) -> Option<String> {
+        if self.is_empty() || !matches!(key, HUGGING_FACE | PANDAS) {
+            return None;
+        }
+        let mut value: Value = serde_json::from_str(value).ok()?;
+        if key == HUGGING_FACE {
+            let features = value.get_mut("info")?.get_mut("features")?.as_object_mut()?;
+            let before = std::mem::take(features);
+            *features = before.into_iter().map(|(name, feature)| (self.of(&name).to_owned(), feature)).collect();
+            return Some(value.to_string());
+        }
+        let rename = |name: &mut Value| {
+            if let Some(new) = name.as_str().and_then(|name| self.get(name)) {
+                *name = Value::from(new);
+            }
+        };
+        let index = value.get_mut("index_columns").and_then(Value::as_array_mut);
+        index.into_iter().flatten().for_each(rename);
+        let columns = value.get_mut("columns").and_then(Value::as_array_mut);
+        for column in columns.into_iter().flatten() {
+            ["name", "field_name"].iter().for_each(|of| column.get_mut(*of).into_iter().for_each(rename));
+        }
+        Some(value.to_string())
     }
 
     /// Writes a line that is one object to `out`, with the new names. What is not an object stays
@@ -189,7 +228,7 @@ fn string_end(text: &[u8], start: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Map, Value, json};
+    use serde_json::{Map, json};
 
     use super::*;
 
@@ -228,6 +267,28 @@ mod tests {
             assert!(names(&[text]).unwrap_err().contains("is not OLD=NEW"));
         }
         assert_eq!(names(&["a=b=c"]).unwrap().of("a"), "b=c");
+    }
+
+    #[test]
+    fn metadata_that_names_columns_has_the_new_names() {
+        let names = names(&["label=kind", "kind=label", "id=key"]).unwrap();
+        let metadata = |key: &str, value: Value| -> Option<Value> {
+            Some(serde_json::from_str(&names.metadata(key, &value.to_string())?).unwrap())
+        };
+        let of_hub =
+            json!({"info": {"features": {"kind": {"names": ["cat"]}, "label": {"names": ["neg"]}, "text": 1}}});
+        let swapped =
+            json!({"info": {"features": {"label": {"names": ["cat"]}, "kind": {"names": ["neg"]}, "text": 1}}});
+        assert_eq!(metadata(HUGGING_FACE, of_hub.clone()), Some(swapped));
+        let column = |name: Value, field: &str| json!({"name": name, "field_name": field});
+        let of_pandas = |id: &str, label: &str| {
+            let columns = [column(id.into(), id), column(Value::Null, label)];
+            json!({"index_columns": [id, {"kind": "range"}], "columns": columns, "creator": "label"})
+        };
+        assert_eq!(metadata(PANDAS, of_pandas("id", "label")), Some(of_pandas("key", "kind")));
+        assert_eq!(metadata("other", of_hub), None);
+        assert_eq!(names.metadata(HUGGING_FACE, "no JSON"), None);
+        assert_eq!(NewNames::default().metadata(HUGGING_FACE, "{}"), None);
     }
 
     fn value() -> impl Strategy<Value = Value> {

@@ -4,5 +4,6 @@
 mod columns;
 mod csv;
 
+pub(super) use self::columns::HUGGING_FACE;
 pub use self::columns::{NewName, NewNames};
 pub(super) use self::csv::{CsvNames, csv_text};

@@ -98,6 +98,11 @@ impl RowCopier {
             // One that cannot be read would not have the new columns, or the new names.
             pairs.iter_mut().for_each(|pairs| pairs.retain(|pair| pair.key != ARROW_SCHEMA_META_KEY));
         }
+        for pair in pairs.iter_mut().flatten() {
+            if let Some(new) = pair.value.as_deref().and_then(|value| renamed.metadata(&pair.key, value)) {
+                pair.value = Some(new);
+            }
+        }
         let mut schema = metadata.schema_descr().root_schema_ptr();
         let mut properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?));
         // Columns are compressed as in the first row group: the file does not say by which level.

@@ -15,10 +15,8 @@ use parquet::file::metadata::FileMetaData;
 use parquet::schema::types::TypePtr;
 use serde_json::Value;
 
+use crate::export::renamed::HUGGING_FACE;
 use crate::readers::Input;
-
-/// The key of the metadata in which labels have names.
-const HUGGING_FACE: &str = "huggingface";
 
 /// Compares the columns of files with those of the first one.
 #[derive(Default)]
