@@ -21,7 +21,7 @@ use parquet::arrow::arrow_reader::{
 
 use super::RowFields;
 use super::format::RowFormat;
-use super::types::{arrow_field, cast_to, schema_in, without_dictionaries};
+use super::types::{arrow_field, cast_to, decodable, schema_in};
 use super::writer::RowWriter;
 use crate::config::{Method, Reading, TextColumns};
 use crate::export::dataset::{AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated};
@@ -30,8 +30,10 @@ use crate::export::texts::LeftTexts;
 use crate::export::verdicts::Verdict;
 use crate::readers::{Input, Item, SIGNATURE, open, ordered_arrow, stored_file};
 
-/// Rows of a batch.
+/// Rows of a batch, at most.
 const BATCH: usize = 1024;
+/// Bytes of a batch of Parquet whose rows are as long as those of the file are on average.
+const BATCH_BYTES: usize = 64 << 20;
 
 /// Writes the rows of an input that are wanted; Parquet in row groups of the same size. `verdicts`
 /// are those on its documents, in order.
@@ -100,11 +102,9 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<RowBatches> {
     let file = stored_file(input)?;
     let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).with_context(failed)?;
     check_plain(metadata.metadata(), input)?;
-    // Dictionaries are read as their values: those of several row groups may have more than their
-    // keys can count.
     let in_file = metadata.schema().clone();
     let schema = super::int96::schema(&metadata, &file).with_context(failed)?;
-    let schema = without_dictionaries(schema.as_ref().unwrap_or(&in_file));
+    let schema = decodable(schema.as_ref().unwrap_or(&in_file));
     let metadata = match schema == in_file {
         true => Ok(metadata),
         false => ArrowReaderMetadata::load(&file, ArrowReaderOptions::new().with_schema(schema)),
@@ -114,7 +114,10 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<RowBatches> {
     let rows = metadata.file_metadata().num_rows().max(0) as usize;
     let ranges = wanted.iter().map(|verdict| verdict.offset as usize..verdict.offset as usize + 1);
     let selection = RowSelection::from_consecutive_ranges(ranges, rows);
-    let mut reader = builder.with_batch_size(BATCH).with_row_selection(selection).build().with_context(failed)?;
+    let bytes = metadata.row_groups().iter().map(|group| group.total_byte_size().max(0) as usize);
+    let of_row = bytes.fold(0, usize::saturating_add) / rows.max(1);
+    let batch = (BATCH_BYTES / of_row.max(1)).clamp(1, BATCH);
+    let mut reader = builder.with_batch_size(batch).with_row_selection(selection).build().with_context(failed)?;
     let group = metadata.row_groups().iter().map(|group| group.num_rows()).max().unwrap_or(0).max(1) as usize;
     let schema = reader.schema();
     Ok(RowBatches { schema, group: Some(group), batches: Box::new(move || Ok(reader.next().transpose()?)) })

@@ -50,14 +50,20 @@ pub(crate) fn cast_to(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBa
     Ok(RecordBatch::try_new(schema.clone(), columns.collect::<Result<Vec<ArrayRef>, _>>()?)?)
 }
 
-/// The schema without dictionaries, as a reader of Parquet can give the values of a file.
-pub(crate) fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
+/// The schema as a reader of Parquet can give the values of any file: without dictionaries, for
+/// those of several row groups may have more values than their keys can count; and with offsets of
+/// 64 bits, for texts of a batch can have more than 2 GiB.
+pub(crate) fn decodable(schema: &SchemaRef) -> SchemaRef {
     fn plain(field: &FieldRef) -> FieldRef {
-        let kind = match field.data_type() {
-            DataType::Dictionary(_, values) => DataType::clone(values),
+        Arc::new(Field::clone(field).with_data_type(plain_kind(field.data_type())))
+    }
+    fn plain_kind(kind: &DataType) -> DataType {
+        match kind {
+            DataType::Dictionary(_, values) => plain_kind(values),
+            DataType::Utf8 => DataType::LargeUtf8,
+            DataType::Binary => DataType::LargeBinary,
             kind => with_inner(kind, plain),
-        };
-        Arc::new(Field::clone(field).with_data_type(kind))
+        }
     }
     Arc::new(Schema::new_with_metadata(
         schema.fields().iter().map(plain).collect::<Vec<_>>(),
@@ -228,5 +234,24 @@ fn kind_in(format: RowFormat, kind: &DataType) -> DataType {
         (RowFormat::Jsonl, DataType::Timestamp(unit, Some(_))) => DataType::Timestamp(*unit, Some("UTC".into())),
         (_, DataType::Map(entries, sorted)) => DataType::Map(entries_in(format, entries), *sorted),
         (_, kind) => with_inner(kind, |field| field_in(format, field)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_decoded_with_offsets_of_64_bits() {
+        let item = |kind: DataType| Arc::new(Field::new("item", kind, true));
+        let schema = |text: DataType, bytes: DataType, values: DataType| -> SchemaRef {
+            let within = DataType::Struct(vec![item(bytes)].into());
+            Arc::new(Schema::new(vec![item(DataType::List(item(text))), item(within), item(values)]))
+        };
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+        let before = schema(DataType::Utf8, DataType::Binary, dictionary);
+        let large = schema(DataType::LargeUtf8, DataType::LargeBinary, DataType::LargeUtf8);
+        assert_eq!(decodable(&before), large);
+        assert_eq!(decodable(&large), large);
     }
 }
