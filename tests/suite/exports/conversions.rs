@@ -135,6 +135,20 @@ fn columns_are_those_of_all_lines() {
 }
 
 #[test]
+fn a_byte_order_mark_before_a_later_line_is_none_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, store) = (folder.path().join("joined.jsonl"), folder.path().join("store"));
+    let lines = "\u{feff}{\"id\":1,\"text\":\"one two\"}\n\u{feff}{\"id\":2,\"text\":\"three\",\"more\":7}\n";
+    std::fs::write(&input, lines).unwrap();
+    let job = job(folder.path(), "[cluster.read.columns]\nid = \"id\"\n");
+    let [job, store_name, input] = [&job, &store, &input].map(|path| path.to_str().unwrap());
+    run_well(&["run", job, "-q", "--no-accuracy", "--week", DATE, "--store", store_name, "--input", input]);
+    let found = rows(&export(&store, "parquet", &["--format", "parquet"]).join("joined.parquet"));
+    assert_eq!((names(&found), found.num_rows()), (["id", "text", "more"].map(str::to_owned).to_vec(), 2));
+    assert_eq!(found.column_by_name("more").unwrap().as_primitive::<Int64Type>().value(1), 7);
+}
+
+#[test]
 fn records_of_csv_become_rows_of_texts() {
     let dataset = LineShards::new();
     let (store, input) = (dataset.path("store"), dataset.path("table.csv"));

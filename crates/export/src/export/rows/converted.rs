@@ -14,6 +14,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_json::ReaderBuilder;
+use arrow_json::reader::Decoder;
 use arrow_schema::{DataType, Field, Schema};
 use csv_core::{ReadRecordResult, Reader};
 
@@ -43,25 +44,26 @@ pub(crate) fn convert(
 ) -> Result<Output> {
     let failed = || format!("cannot read {}", source.display());
     let mut file = BufReader::with_capacity(1 << 20, File::open(source).with_context(failed)?);
-    if file.fill_buf().with_context(failed)?.starts_with(BYTE_ORDER_MARK) {
-        file.consume(BYTE_ORDER_MARK.len());
-    }
     match kind {
         LineKind::Json => {
             let columns = columns.context("lines are converted to the columns of all inputs")?;
             let schema = annotated(&columns.0, fields.added, input)?;
             let mut writer = RowWriter::new(format, out, fields.renamed.schema(&schema, input)?, None)?;
-            let reader = ReaderBuilder::new(schema).with_coerce_primitive(true).with_batch_size(BATCH).build(file)?;
-            for batch in reader {
-                let batch = batch.with_context(|| match bad_line(source) {
-                    Some(line) => format!("{} has a line that Parquet cannot have: {line}", input.name),
-                    None => format!("{} has a value that does not fit its column", input.name),
-                });
-                writer.write(&batch?)?;
+            let decoder = ReaderBuilder::new(schema).with_coerce_primitive(true).with_batch_size(BATCH);
+            let mut rows = JsonRows { file, decoder: decoder.build_decoder()?, line: Vec::new(), at: 0 };
+            let bad = || match bad_line(source) {
+                Some(line) => format!("{} has a line that Parquet cannot have: {line}", input.name),
+                None => format!("{} has a value that does not fit its column", input.name),
+            };
+            while let Some(batch) = rows.next().with_context(bad)? {
+                writer.write(&batch)?;
             }
             writer.finish()
         }
         LineKind::Delimited(delimiter) => {
+            if file.fill_buf().with_context(failed)?.starts_with(BYTE_ORDER_MARK) {
+                file.consume(BYTE_ORDER_MARK.len());
+            }
             let mut records = CsvFile { file, reader: csv_core::ReaderBuilder::new().delimiter(delimiter).build() };
             let names = records.next().with_context(failed)?.unwrap_or_default();
             let of_names = names.iter().map(|name| Field::new(name, DataType::Utf8, true));
@@ -103,6 +105,35 @@ fn bad_line(source: &Path) -> Option<String> {
         let start: String = String::from_utf8_lossy(&line).chars().take(60).collect();
         Some(format!("{start:?}... ({}). Give --format same, or mend it", why.replace(" at line 1", "")))
     })
+}
+
+/// The rows of a file of lines of JSON, each of which may begin with a byte order mark, as in files
+/// that were joined.
+struct JsonRows {
+    file: BufReader<File>,
+    decoder: Decoder,
+    /// The line that is decoded from `at` on.
+    line: Vec<u8>,
+    at: usize,
+}
+
+impl JsonRows {
+    /// The next rows.
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            // It stops before the end of a line if the batch is full.
+            self.at += self.decoder.decode(&self.line[self.at..])?;
+            if self.at < self.line.len() {
+                return Ok(self.decoder.flush()?);
+            }
+            self.line.clear();
+            if self.file.read_until(b'\n', &mut self.line)? == 0 {
+                self.at = 0;
+                return Ok(self.decoder.flush()?);
+            }
+            self.at = if self.line.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        }
+    }
 }
 
 /// The records of a CSV file.

@@ -66,7 +66,8 @@ impl InputLines {
         };
         let start = std::mem::replace(&mut self.at, end);
         let line = &self.bytes[start..end];
-        let line = if self.number == 0 { line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line) } else { line };
+        // Files that were joined have the mark before later lines, too.
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         self.number += 1;
         Ok((start < end).then_some((line, self.number)))
     }
