@@ -128,7 +128,7 @@ def cluster(
     rows = data_of(data, is_kept=False)
     method = Method(similarity, verify, preset, words, shingle, fold_case)
     columns: Columns = {"text": text, "id": id, "url": url, "date": date}
-    return _listed(data, rows, method, columns, same_id, level, keep, most, each, store, workers, progress, None)
+    return _listed(data, rows, method, columns, same_id, level, keep, most, each, store, workers, progress, None)[0]
 
 
 class _Options(TypedDict, total=False):
@@ -194,8 +194,8 @@ def deduplicate(
     What is read once more must have the same rows in the same order. ``Failed`` is raised where it is read if the size or the time of a local file of a
     ``Dataset`` of pyarrow changed, or, at the end, if the number of rows did; other changes are not noticed.
 
-    Rows that are not documents do not stay, as ``nigh export`` does not write them: those without a text, and those with an id and a text of a
-    row before. A warning counts them.
+    Rows that are not documents do not stay, as ``nigh export`` does not write them: those without a text, those with an id and a text of a row
+    before, and those whose id is not a text or a whole number. A warning counts them by these reasons.
 
     Raises what ``nigh.cluster`` raises, and ``TypeError`` for files: ``nigh.cluster(files, store=...)`` and ``nigh.open(...).export(...)`` write files.
     """
@@ -208,16 +208,16 @@ def deduplicate(
     method = Method(similarity, verify, preset, words, shingle, fold_case)
     columns: Columns = {"text": text, "id": id, "url": url, "date": date}
     try:
-        found = _listed(data, rows, method, columns, same_id, level, keep, most, each, store, workers, progress, ["stays"])
+        found, rejects = _listed(data, rows, method, columns, same_id, level, keep, most, each, store, workers, progress, ["stays"])
     except BaseException:
         rows.close()
         raise
     stays = found["stays"].combine_chunks()
     if stays.null_count:
-        warnings.warn(
-            f"{stays.null_count:,} of {len(stays):,} rows do not stay, because they are not documents: they have no text, or the id of another row",
-            stacklevel=2,
-        )
+        reasons = {reason.removeprefix("arrow: "): count for reason, count in rejects.items()}
+        reasons["the id of another row"] = stays.null_count - sum(rejects.values())
+        listed = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.items() if count)
+        warnings.warn(f"{stays.null_count:,} of {len(stays):,} rows do not stay, because they are not documents: {listed}", stacklevel=2)
     return rows.keep(stays.fill_null(False))
 
 
@@ -235,8 +235,8 @@ def _listed(
     workers: int | None,
     progress: bool | None,
     chosen: list[str] | None,
-) -> pyarrow.Table:
-    """The row of each document, or of each row in memory: all columns, or those that are chosen."""
+) -> tuple[pyarrow.Table, dict[str, int]]:
+    """The row of each document, or of each row in memory: all columns, or those that are chosen. And the records that are bad, by their reasons."""
     import pyarrow.parquet
 
     inputs = inputs_of(data, rows)
@@ -253,7 +253,8 @@ def _listed(
         execute(("export", root, "--week", _WEEK, "--list", listed, "--what", "annotated", "--level", level))
         of_rows = None if rows is None or chosen is None else ["offset", *chosen]
         found = pyarrow.parquet.read_table(listed, columns=of_rows)
-    return found if rows is None else _every_row(found, summary["counts"]["records"])
+    counts = summary["counts"]
+    return found if rows is None else _every_row(found, counts["records"]), counts["rejects"]
 
 
 def inputs_of(data: Any, rows: Data | None) -> list[str]:

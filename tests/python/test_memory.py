@@ -168,6 +168,16 @@ class Memory(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "3 of 3 rows"):
             self.assertEqual(nigh.deduplicate(pa.table({"text": pa.nulls(3)})), pa.table({"text": pa.nulls(0)}))
 
+    def test_a_warning_says_why_rows_are_no_documents(self) -> None:
+        some: list[str | None] = [*texts()[:3], None]
+        frame = pandas.DataFrame({"key": [1.0, 2.0, None, 4.0], "text": some})
+        # As pandas makes of whole numbers of which one is missing.
+        wanted = r"4 of 4 rows .*: an id that is neither text nor a whole number \(3\); no id \(1\)"
+        with self.assertWarnsRegex(UserWarning, wanted):
+            self.assertEqual(len(nigh.deduplicate(frame, id="key")), 0)
+        with self.assertWarnsRegex(UserWarning, r"2 of 4 rows .*: no text \(1\); the id of another row \(1\)"):
+            nigh.deduplicate(pa.table({"key": ["a", "b", "a", "c"], "text": [some[0], some[1], some[0], None]}), id="key")
+
     def test_no_rows(self) -> None:
         empty = table().slice(0, 0)
         for name, data in self.kinds(empty).items():
