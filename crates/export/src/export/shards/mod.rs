@@ -153,6 +153,7 @@ pub(super) fn write_shards(
 ) -> Result<WrittenDataset> {
     let ending = ending(inputs, writing.format)?;
     if let Some(written) = whole(&folder, ending, writing.card.is_some())? {
+        folder.finish()?;
         return Ok(written);
     }
     let all = inputs.iter().filter(|input| has_documents(input)).count();
