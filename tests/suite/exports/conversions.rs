@@ -447,3 +447,28 @@ fn a_file_without_columns_is_a_bad_record_and_no_file_of_the_export() {
         assert_eq!(names(&out), [file], "{flags:?}");
     }
 }
+
+#[test]
+fn lines_without_a_value_are_no_file_of_parquet() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["some words of a text", "other words of another text"]));
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap();
+    let file = std::fs::File::create(path("rows.parquet")).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    std::fs::write(path("none.jsonl"), "").unwrap();
+    let job = job(folder.path(), "[cluster.read.columns]\nid = \"id\"\n");
+    let store = path("store");
+    let inputs = ["rows.parquet", "none.jsonl"].map(path);
+    let [rows_name, none] = [&inputs[0], &inputs[1]].map(|input| input.to_str().unwrap());
+    let job = job.to_str().unwrap();
+    run_well(&["run", job, "-q", "--store", store.to_str().unwrap(), "--input", rows_name, none]);
+    let out = export(&store, "parquet", &["--format", "parquet"]);
+    assert_eq!(rows(&out.join("rows.parquet")).num_rows(), 2);
+    assert!(!out.join("none.parquet").exists());
+    let out = export(&store, "shards", &["--format", "parquet", "--shards", "1"]);
+    assert_eq!(rows(&out.join("data-00000-of-00001.parquet")).num_rows(), 2);
+}

@@ -13,7 +13,7 @@ use crate::export::renamed::NewNames;
 use crate::export::rows::{ExportFormat, JsonColumns, RowFields, RowFormat, columnar, convert, page_rows};
 use crate::export::shards::ShardRule;
 use crate::export::verdicts::Verdict;
-use crate::readers::{Input, RecordKind, Searched, columns};
+use crate::readers::{Input, LineKind, RecordKind, Searched, columns};
 
 /// How inputs are written again.
 pub struct Writing<'a> {
@@ -51,8 +51,9 @@ impl Writing<'_> {
     }
 
     /// Writes the file for an input, which will have the name `name`, to `unfinished`. `None` if
-    /// nothing of the input is written: it is one document, and goes; or it is Parquet or Arrow
-    /// that is damaged from the beginning, so that nothing says which columns it has.
+    /// nothing of the input is written: it is one document, and goes; or nothing says which columns
+    /// it has: it is Parquet or Arrow that is damaged from the beginning, or lines that become
+    /// Parquet, and no line of any input has a value.
     ///
     /// # Errors
     /// If the input cannot be read or has changed, or has a format that is not written; or the file
@@ -73,11 +74,16 @@ impl Writing<'_> {
         let spans =
             Spans { input, reading, method, what, fields, renamed, revisits, near_duplicates, others, verdicts };
         let fields = RowFields { added: fields, renamed: &self.renamed };
-        let is_damaged = input.format.records() == RecordKind::Rows
-            && verdicts.is_empty()
-            && columns(input, reading, Searched::First)?.is_none();
+        let has_columns = || -> Result<bool> {
+            Ok(match input.format.records() {
+                RecordKind::Rows => columns(input, reading, Searched::First)?.is_some(),
+                RecordKind::Lines(LineKind::Json) => !self.columns.as_ref().is_some_and(JsonColumns::is_empty),
+                _ => true,
+            })
+        };
+        let is_without_columns = verdicts.is_empty() && !has_columns()?;
         let (exported, file) = match (input.format.records(), to) {
-            _ if is_damaged => columnar::left_out(input, reading).map(|exported| (exported, file)),
+            _ if is_without_columns => columnar::left_out(input, reading).map(|exported| (exported, file)),
             (RecordKind::Failures | RecordKind::UnreadableArchive, _) => bail!("{} has no documents", input.name),
             (RecordKind::Rows, format) => {
                 let format = format.unwrap_or(RowFormat::Parquet);
@@ -102,7 +108,7 @@ impl Writing<'_> {
         .with_context(failed)?;
         let written = file.finish().with_context(failed)?;
         let is_whole = matches!(input.format.records(), RecordKind::WholeFile(_));
-        let is_nothing = is_damaged || is_whole && exported.written == 0;
+        let is_nothing = is_without_columns || is_whole && exported.written == 0;
         Ok((exported, Some(written).filter(|_| !is_nothing)))
     }
 }
