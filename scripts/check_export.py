@@ -8,6 +8,7 @@ The rows that stay are those of the inputs without the ids of `clusters` that ar
 other rows, 4 if DuckDB is missing.
 """
 
+import glob
 import pathlib
 import sys
 
@@ -20,7 +21,8 @@ except ImportError as error:
 
 def files(path):
     """A table function of DuckDB over these files, which are of one format."""
-    found = sorted(pathlib.Path(path).rglob("*.*")) if pathlib.Path(path).is_dir() else sorted(pathlib.Path().glob(path))
+    is_folder = pathlib.Path(path).is_dir()
+    found = sorted(pathlib.Path(path).rglob("*.*") if is_folder else map(pathlib.Path, glob.glob(path, recursive=True)))
     # An export keeps its list in a hidden folder.
     hidden = lambda name: name.name.startswith("_") or any(part.startswith(".") for part in name.parts[len(pathlib.Path(path).parts) :])
     names = [str(name) for name in found if name.is_file() and not hidden(name)]
