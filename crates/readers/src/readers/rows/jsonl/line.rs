@@ -24,6 +24,9 @@ pub(super) struct JsonFields<'a> {
     pub(super) ip: JsonScalar<'a>,
     pub(super) date: JsonScalar<'a>,
     pub(super) values: Vec<Option<String>>,
+    /// Columns that a name with dots is (`"meta.url"`), and the length of the path of its object: a
+    /// field of this path that lies in further objects does not count, wherever it stands.
+    dotted: Vec<(String, usize)>,
 }
 
 impl<'a> JsonFields<'a> {
@@ -172,7 +175,15 @@ impl<'a> Visitor<'a> for JsonObject<'_, 'a> {
         let JsonObject { columns, prefix, fields } = self;
         while let Some(key) = map.next_key_seed(JsonValue)? {
             let key = key.text().unwrap_or_default();
+            let is_dotted = key.contains('.');
             let name = if prefix.is_empty() { key } else { Cow::Owned(format!("{prefix}{key}")) };
+            if fields.dotted.iter().any(|(column, outer)| *outer < prefix.len() && *column == name) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            if is_dotted && any_column(columns, |column| column == name) {
+                fields.dotted.push((name.to_string(), prefix.len()));
+            }
             let (is_id, is_url) = (columns.id.as_deref() == Some(&*name), columns.url() == name);
             let is_key = is_id || is_url;
             let of_text = columns.text.names().iter().position(|column| is_key && *column == name);
@@ -242,10 +253,14 @@ fn value_of(value: &RawValue) -> Option<String> {
 
 /// Whether a column is inside the object of this name.
 fn holds_column(name: &str, columns: &Columns) -> bool {
-    let inside = |column: &str| column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    any_column(columns, |column| column.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// Whether one of the columns of the job is so.
+fn any_column(columns: &Columns, is: impl Fn(&str) -> bool) -> bool {
     let optional = [&columns.id, &columns.html, &columns.ip, &columns.date];
     let mut all = optional.into_iter().flatten().chain(columns.text.names()).chain(&columns.values);
-    inside(columns.url()) || all.any(|column| inside(column))
+    is(columns.url()) || all.any(|column| is(column))
 }
 
 /// Deserializes any value; only a string or a number is kept.

@@ -53,6 +53,20 @@ fn a_line_is_a_page_or_a_reject_with_its_place() {
 }
 
 #[test]
+fn a_name_with_dots_counts_before_a_path_wherever_it_stands() {
+    let reading: Reading = toml::from_str("[columns]\ntext = \"a.b.c\"").unwrap();
+    for (line, text) in [
+        (r#"{"a.b.c":"one","a":{"b":{"c":"two"}}}"#, "one"),
+        (r#"{"a":{"b":{"c":"two"}},"a.b.c":"one"}"#, "one"),
+        (r#"{"a":{"b.c":"one","b":{"c":"two"}}}"#, "one"),
+        (r#"{"a":{"b":{"c":"two"},"b.c":"one"}}"#, "one"),
+        (r#"{"a":{"b":{"c":"two"}}}"#, "two"),
+    ] {
+        assert_eq!(short(&read(line.as_bytes(), &reading)), [format!("0 none {text}")], "{line}");
+    }
+}
+
+#[test]
 fn ids_have_all_their_digits_or_are_rejects() {
     let columns = Columns { id: Some("id".into()), ..Columns::default() };
     let reading = Reading { columns, ..Reading::default() };
