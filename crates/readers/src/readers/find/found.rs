@@ -52,17 +52,6 @@ impl Input {
     }
 }
 
-impl FoundBy {
-    /// A glob that the file `relative` matches.
-    pub fn glob(pattern: &str, relative: &str) -> FoundBy {
-        let last = pattern.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-        let name = relative.to_ascii_lowercase();
-        let plain = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
-        let ending = plain.rfind('.').map_or("", |at| &plain[at..]);
-        if !ending.is_empty() && last.contains(ending) { FoundBy::Ending } else { FoundBy::Glob }
-    }
-}
-
 /// What the user named. A named file is always an input; files found in folders or by globs need a
 /// known ending.
 #[derive(Clone, Copy, Debug, PartialEq)]

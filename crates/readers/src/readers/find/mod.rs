@@ -1,8 +1,8 @@
 //! Finds the input files that a user names.
 //!
 //! In reading order: `inputs` (what a user names to inputs), `search` (the files of folders, globs
-//! and listings), `globs` (what a glob is), `found` (a file or object before its format is known),
-//! `recognised` (its format), `page_url` (the URL of a file that is one page), `listings` (the
+//! and listings), `globs` (what a glob is, and whether it names an ending), `found` (a file or
+//! object before its format is known), `recognised` (its format), `page_url` (the URL of a file that is one page), `listings` (the
 //! lines of a listing), `common_crawl` (the listing of a crawl that is named), `left_out` (what is
 //! not an input), `spool` (copies of pipes), `objects` (object stores and web servers).
 

@@ -9,7 +9,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::common_crawl::{NamedCrawl, crawl_of};
 use super::found::{FoundBy, FoundInput, modified};
-use super::globs::{fixed_prefix, is_glob, matcher};
+use super::globs::{fixed_prefix, found_by, is_glob, matcher};
 use super::left_out::LeftOut;
 use super::listings::{items_of, listing_of};
 use super::recognised::{format_if_unnamed, is_hidden, is_report};
@@ -189,6 +189,11 @@ impl<'a> InputSearch<'a> {
                 }
             };
             let path = tidy(entry.path().strip_prefix(outer).unwrap_or(entry.path()));
+            let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy();
+            if entry.file_type().is_dir() && entry.depth() > 0 && is_hidden(&relative) {
+                entries.skip_current_dir();
+                continue;
+            }
             if !matcher.is_match(&path) {
                 continue;
             }
@@ -196,9 +201,8 @@ impl<'a> InputSearch<'a> {
                 self.walk(&path, outer)?;
                 entries.skip_current_dir();
             } else if entry.file_type().is_file() {
-                let relative = path.strip_prefix(prefix).unwrap_or(&path).to_string_lossy().into_owned();
-                let by = FoundBy::glob(&pattern, &relative);
-                self.files.push(local(&entry, &path, outer, relative, by)?);
+                let by = found_by(&matcher, &path.to_string_lossy());
+                self.files.push(local(&entry, &path, outer, relative.into_owned(), by)?);
             } else {
                 self.left_out.add(PIPES, &path.to_string_lossy());
             }

@@ -56,6 +56,17 @@ fn folders_globs_and_files_give_sorted_inputs_without_duplicates() {
 }
 
 #[test]
+fn globs_pass_over_hidden_folders() {
+    let folder = folder(&["g/a.jsonl", "g/d/b.jsonl", "g/_tmp/c.jsonl", "g/.x/d.jsonl", "g/d/_tmp/e.jsonl"]);
+    let names = |items: &[&str]| names(folder.path(), items, &Reading::default());
+    for glob in ["g/*", "g/**", "g/**/*", "?/**/*.jsonl", "g*"] {
+        assert_eq!(names(&[glob]), ["g/a.jsonl", "g/d/b.jsonl"], "{glob}");
+    }
+    // Named itself, a folder is read.
+    assert_eq!(names(&["g/_tmp", "g/.x/*"]), ["g/.x/d.jsonl", "g/_tmp/c.jsonl"]);
+}
+
+#[test]
 fn side_files_of_failed_downloads_are_recognised_by_their_names() {
     let files =
         ["w/failed.tsv", "w/failed-00001.tsv.gz", "w/x/Failed.TSV", "w/index.tsv.gz", "w/_failed.tsv", "w/failed"];
@@ -244,6 +255,12 @@ fn tables_and_texts_are_inputs_if_they_are_named_or_alone() {
     assert_eq!(names(&["mixed/*"]), ["mixed/a.jsonl"]);
     assert_eq!(left_out(folder.path(), &["mixed"]).matches(": 1 (").count(), 3);
     assert_eq!(names(&["mixed/*.csv", "mixed/*.txt.gz"]), ["mixed/b.csv", "mixed/d.txt.gz"]);
+    for glob in ["mixed/*.{jsonl,csv}", "mixed/*.[jc]s*"] {
+        assert_eq!(names(&[glob]), ["mixed/a.jsonl", "mixed/b.csv"], "{glob}");
+    }
+    for glob in ["mixed/*", "mixed/*.*"] {
+        assert_eq!(names(&[glob]), ["mixed/a.jsonl"], "{glob}");
+    }
     assert_eq!(names(&["mixed", "mixed/c.tsv"]), ["mixed/a.jsonl", "mixed/c.tsv"]);
     assert_eq!(names(&["alone"]), ["alone/a.csv", "alone/b.md"]);
 }

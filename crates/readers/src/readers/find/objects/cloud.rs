@@ -13,7 +13,7 @@ use url::{Position, Url};
 
 use crate::objects::{ObjectStoreClient, explained, read, refuse_secrets, store, wait, without_secrets};
 use crate::readers::find::found::{FoundBy, FoundInput};
-use crate::readers::find::globs::{fixed_prefix, is_glob, matcher};
+use crate::readers::find::globs::{fixed_prefix, found_by, is_glob, matcher};
 use crate::readers::input::Location;
 
 /// Concurrent requests for the sizes of named objects.
@@ -134,7 +134,7 @@ fn list(target: &ObjectUrl, store: &ObjectStoreClient, objects: &mut Vec<FoundIn
         }
         let relative = key.strip_prefix(prefix).unwrap_or(&key).trim_start_matches('/').to_owned();
         let name = format!("{}{key}", target.store);
-        let by = if glob { FoundBy::glob(&target.key, &relative) } else { FoundBy::Folder };
+        let by = matcher.as_ref().map_or(FoundBy::Folder, |matcher| found_by(matcher, &key));
         objects.push(FoundInput {
             name,
             bytes: meta.size,

@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use crate::objects::{hide_passwords, refuse_secrets, wait};
 use crate::readers::find::found::{FoundBy, FoundInput};
-use crate::readers::find::globs::{fixed_prefix, is_glob, matcher};
+use crate::readers::find::globs::{fixed_prefix, found_by, is_glob, matcher};
 use crate::readers::input::Location;
 
 /// Where the datasets are.
@@ -222,7 +222,7 @@ impl Hub {
             let matcher = matcher(path)?;
             let all = self.list(dataset, commit, fixed_prefix(path), true)?.unwrap_or_default();
             let found = all.into_iter().filter(|entry| is_file(entry) && matcher.is_match(&entry.path));
-            return Ok(found.map(|entry| (entry.path.clone(), FoundBy::glob(path, &entry.path), entry)).collect());
+            return Ok(found.map(|entry| (entry.path.clone(), found_by(&matcher, &entry.path), entry)).collect());
         }
         let below = self.list(dataset, commit, path, true)?.unwrap_or_default();
         let below: Vec<ListedPath> = below.into_iter().filter(|entry| is_file(entry) && entry.path != path).collect();
