@@ -61,8 +61,8 @@ impl CsvReader {
         Ok(CsvReader { records, columns, no_names, reading: reading.clone(), format, name: name.to_owned() })
     }
 
-    /// Whether the file has the column of the URLs; `None` if it has no record besides the names, or
-    /// these are damaged.
+    /// Whether the file has the column of the URLs; `None` if it has no record besides the names,
+    /// or these are damaged.
     ///
     /// # Errors
     /// If the file cannot be read.
