@@ -267,6 +267,31 @@ fn a_wacz_that_was_zipped_with_its_folder_gives_a_wacz() {
     assert!(crawl.bytes("out/first.wacz") == crawl.bytes("plain-out/first.wacz"), "as of one without a folder");
 }
 
+/// The last one was left out, and counted as written.
+#[test]
+fn all_pages_of_an_archive_with_another_checksum_in_its_wacz_are_written() {
+    let crawl = ReplayedCrawl::new();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/formats/pages.wacz");
+    let mut bytes = std::fs::read(data).unwrap();
+    for name in ["archive/data.warc.gz", "archive/more.warc"] {
+        let is_entry =
+            |at: &usize| bytes[*at..].starts_with(b"PK\x01\x02") && bytes[at + 46..].starts_with(name.as_bytes());
+        let entry = (0..bytes.len() - 100).find(is_entry).unwrap();
+        bytes[entry + 16] ^= 1;
+    }
+    std::fs::write(crawl.path("in/x.wacz"), bytes).unwrap();
+    let job = job(crawl.folder.path(), &format!("[cluster]\nweek = \"{DATE}\"\nmax-reject-share = 1.0\n"));
+    let [store, input] = ["store", "in"].map(|name| crawl.path(name));
+    let arguments = ["run", job.to_str().unwrap(), "-q", "--store", store.to_str().unwrap(), "--input"];
+    run_well(&[&arguments[..], &[input.to_str().unwrap()]].concat());
+    let reasons = texts(&week(&store, DATE), "rejects", "reason");
+    assert_eq!(reasons, ["zip: damaged entry", "zip: damaged entry"]);
+    let counts = crawl.export("out", &[]);
+    crawl.cluster("again", "out");
+    let written = texts(&week(&crawl.path("again"), DATE), "documents", "url").len() as u64;
+    assert_eq!(counts["written"].as_u64(), Some(written));
+}
+
 /// Its captures were in no index; and as WARC it had the name of an ARC file.
 #[test]
 fn an_arc_file_in_a_wacz_is_in_its_index_and_becomes_warc_with_revisits() {

@@ -127,6 +127,11 @@ impl Spans<'_> {
         for item in items {
             let ReadItem { item, counted_in: counted, names, record } = item?;
             let offset = item.offset();
+            if fate.is_some() && offset == 0 && matches!(item, Item::Reject(_)) {
+                // Damage of a whole entry of a WACZ: it comes last, and ends no record.
+                copy.exported.left_out.add(&item);
+                continue;
+            }
             match &fate {
                 None => copy.head(offset)?,
                 Some(_) if counted != counted_in || counted == CountedIn::Shared => bail!(
