@@ -50,6 +50,6 @@ __all__ = [
 def open(path: str | os.PathLike[str], *, create: bool = False) -> Store:  # noqa: A001
     """Opens a store that ``nigh run`` made; with ``create`` also one that its method ``add`` will make.
 
-    Raises ``FileNotFoundError`` if there is none.
+    Raises ``FileNotFoundError`` if there is none, ``ValueError`` for the URL of one in a bucket: the program works with these.
     """
     return Store(path, create=create)

@@ -242,10 +242,11 @@ def _listed(
     inputs = inputs_of(data, rows)
     with tempfile.TemporaryDirectory(prefix="nigh-") as folder:
         scratch = Path(folder)
-        root = scratch / "store" if store is None else Path(store)
+        # The URL of a bucket is no path.
+        root = str(scratch / "store") if store is None else os.fspath(store)
         # Bad rows in memory are no error, since the result shows them: their `doc` is null, and `deduplicate` counts them.
         job = method.job(columns, same_id, order(keep, most, each), max_reject_share=None if rows is None else 1.0)
-        flags: list[str] = ["--store", str(root), "--week", _WEEK, *([] if rows is None else ["--allow-empty"])]
+        flags: list[str] = ["--store", root, "--week", _WEEK, *([] if rows is None else ["--allow-empty"])]
         flags += [] if workers is None else ["--workers", str(workers)]
         summary = run_job(["run"], job, scratch, inputs, rows, columns, columns_of(keep, each), flags, progress)
         listed = scratch / "list.parquet"

@@ -29,6 +29,8 @@ class Store:
     """The tables of a store. Those of weeks are attributes too: ``nigh.open("corpus").clusters`` is ``table("clusters")``."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
+        if "://" in os.fspath(path):
+            raise ValueError(f"{path} is no folder of this machine: a store in a bucket is for the program, as nigh.run(\"show\", {str(path)!r}) runs it")
         self.path = Path(path)
         if not create and not (self.path / "_nigh" / "manifest.json").is_file():
             raise FileNotFoundError(f"{self.path} is not a store of nigh: it has no _nigh/manifest.json (create=True allows that)")

@@ -95,6 +95,9 @@ class Module(unittest.TestCase):
             store.no_such_table
         with self.assertRaises(FileNotFoundError):
             nigh.open(self.folder)
+        # A path would be a folder `s3:`.
+        with self.assertRaisesRegex(ValueError, "a store in a bucket"):
+            nigh.open("s3://bucket/store", create=True)
 
     def test_the_method_is_that_of_the_flags_of_the_program(self) -> None:
         shouted = [text and text.upper() for text in texts()[:4]]
