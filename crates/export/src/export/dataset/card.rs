@@ -44,7 +44,7 @@ impl Card {
         let mut text = String::from("---\n");
         let endings: BTreeSet<&str> = paths.iter().filter_map(|path| ending(path)).collect();
         let patterns: Vec<String> = match paths.len() {
-            ..=MOST_PATHS => paths.iter().map(|path| (*path).to_owned()).collect(),
+            ..=MOST_PATHS => paths.iter().map(|path| pattern_of(path)).collect(),
             _ => endings.iter().map(|ending| format!("**/*.{ending}")).collect(),
         };
         if !patterns.is_empty() {
@@ -130,6 +130,18 @@ impl Card {
     }
 }
 
+/// The pattern that only this path matches: `datasets` takes all paths of a card for patterns.
+fn pattern_of(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for sign in path.chars() {
+        match sign {
+            '*' | '?' | '[' => pattern.extend(['[', sign, ']']),
+            _ => pattern.push(sign),
+        }
+    }
+    pattern
+}
+
 /// The ending of a file, with that of its compression: `jsonl.gz`.
 fn ending(path: &str) -> Option<&str> {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -158,6 +170,12 @@ fn size_category(records: u64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signs_of_patterns_in_a_path_stand_for_themselves() {
+        let of = ["deep/a.jsonl", "a[1]*.jsonl", "b?.jsonl"].map(pattern_of);
+        assert_eq!(of, ["deep/a.jsonl", "a[[]1][*].jsonl", "b[?].jsonl"]);
+    }
 
     #[test]
     fn endings_have_the_compression() {
