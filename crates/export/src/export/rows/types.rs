@@ -13,7 +13,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
 use super::format::RowFormat;
 use crate::export::dataset::AddedField;
@@ -79,6 +79,10 @@ pub(crate) fn check(format: RowFormat, schema: &Schema) -> Result<()> {
     fn is_held(format: RowFormat, kind: &DataType) -> bool {
         match (format, kind) {
             (_, DataType::Union(..)) | (RowFormat::Parquet, DataType::FixedSizeBinary(0)) => false,
+            // Months, days and nanoseconds in one value.
+            (RowFormat::Parquet, DataType::Interval(IntervalUnit::MonthDayNano)) => false,
+            // The names of an object are texts.
+            (RowFormat::Jsonl, DataType::Map(entries, _)) if !has_texts_as_keys(entries.data_type()) => false,
             (
                 _,
                 DataType::List(item)
@@ -89,6 +93,12 @@ pub(crate) fn check(format: RowFormat, schema: &Schema) -> Result<()> {
             (_, DataType::Struct(fields)) => fields.iter().all(|field| is_held(format, field.data_type())),
             _ => true,
         }
+    }
+    fn has_texts_as_keys(entries: &DataType) -> bool {
+        let DataType::Struct(fields) = entries else { return false };
+        fields
+            .first()
+            .is_some_and(|key| matches!(key.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View))
     }
     match schema.fields().iter().find(|field| !is_held(format, field.data_type())) {
         Some(field) => bail!("the column `{}` is {}, which {format} has no place for", field.name(), field.data_type()),
@@ -240,6 +250,28 @@ fn kind_in(format: RowFormat, kind: &DataType) -> DataType {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_without_a_place_are_named() {
+        let map = |key: DataType| {
+            let entries = vec![Field::new("key", key, false), Field::new("value", DataType::Int64, true)];
+            DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries.into()), false)), false)
+        };
+        let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+        let refused = |format: RowFormat, kind: &DataType| {
+            check(format, &Schema::new(vec![Field::new("x", kind.clone(), true)])).err().map(|error| error.to_string())
+        };
+        let of_map = refused(RowFormat::Jsonl, &map(DataType::Int32)).unwrap();
+        assert!(of_map.starts_with("the column `x` is ") && of_map.ends_with("which JSON Lines has no place for"));
+        assert!(refused(RowFormat::Parquet, &interval).unwrap().ends_with("which Parquet has no place for"));
+        for (format, kind) in [
+            (RowFormat::Parquet, map(DataType::Int32)),
+            (RowFormat::Jsonl, map(DataType::LargeUtf8)),
+            (RowFormat::Jsonl, interval),
+        ] {
+            assert_eq!(refused(format, &kind), None, "{kind}");
+        }
+    }
 
     #[test]
     fn texts_are_decoded_with_offsets_of_64_bits() {
