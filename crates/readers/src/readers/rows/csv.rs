@@ -265,6 +265,13 @@ impl CsvRecords {
         Ok(records)
     }
 
+    /// Lets the parser begin at a record. A byte order mark there is text: the parser takes one away
+    /// that it begins with, so it begins with a line break.
+    fn reset(&mut self) {
+        self.parser.reset();
+        self.parser.read_record(b"\n", &mut self.text, &mut self.ends);
+    }
+
     /// Reads more bytes.
     fn fill(&mut self) -> io::Result<()> {
         // What was read of a record is kept as long as it may be one.
@@ -286,7 +293,7 @@ impl CsvRecords {
     /// Takes the damage, if there is some at the end of the buffer, which is parsed.
     fn take_damage(&mut self) -> Option<&'static str> {
         let reason = self.damage.take()?;
-        self.parser.reset();
+        self.reset();
         (self.start, self.in_lost_line) = (None, true);
         Some(reason)
     }
@@ -333,7 +340,7 @@ impl CsvRecords {
             fields += ended;
             match step {
                 ReadRecordResult::InputEmpty if is_end => {
-                    self.parser.reset();
+                    self.reset();
                     if self.base + self.next as u64 == offset {
                         return Ok(None);
                     }
@@ -481,6 +488,17 @@ mod tests {
             }
             assert_eq!(reader.next().unwrap(), None);
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_behind_a_quote_that_is_not_closed_is_text() {
+        let csv = "text,id\n\"open,1\n\u{feff}\n\u{feff}text,2\n";
+        let wanted = [
+            "8 csv: a quote that is not closed",
+            "16 csv: another number of fields than names",
+            "20 Some(\"2\") None \u{feff}text",
+        ];
+        assert_eq!(read(csv.as_bytes(), b',', &by_id()), wanted);
     }
 
     #[test]
