@@ -248,8 +248,8 @@ fn arrow_files_become_parquet_or_lines() {
             writer.finish().unwrap();
         }
         if kind == "polars" {
-            // The head of the schema without its marker and its length: only the table of contents has
-            // the schema.
+            // The head of the schema without its marker and its length: only the table of contents
+            // has the schema.
             let at = bytes.windows(4).position(|word| word == [0xff; 4]).unwrap();
             let length = u32::from_le_bytes(*bytes[at + 4..].first_chunk().unwrap()) as usize;
             bytes.copy_within(at + 8..at + 8 + length, at);

@@ -2,9 +2,10 @@
 //!
 //! In reading order: `inputs` (what a user names to inputs), `search` (the files of folders, globs
 //! and listings), `globs` (what a glob is, and whether it names an ending), `found` (a file or
-//! object before its format is known), `recognised` (its format), `page_url` (the URL of a file that is one page), `listings` (the
-//! lines of a listing), `common_crawl` (the listing of a crawl that is named), `left_out` (what is
-//! not an input), `spool` (copies of pipes), `objects` (object stores and web servers).
+//! object before its format is known), `recognised` (its format), `page_url` (the URL of a file
+//! that is one page), `listings` (the lines of a listing), `common_crawl` (the listing of a crawl
+//! that is named), `left_out` (what is not an input), `spool` (copies of pipes), `objects` (object
+//! stores and web servers).
 
 mod common_crawl;
 mod found;

@@ -265,8 +265,8 @@ impl CsvRecords {
         Ok(records)
     }
 
-    /// Lets the parser begin at a record. A byte order mark there is text: the parser takes one away
-    /// that it begins with, so it begins with a line break.
+    /// Lets the parser begin at a record. A byte order mark there is text: the parser takes one
+    /// away that it begins with, so it begins with a line break.
     fn reset(&mut self) {
         self.parser.reset();
         self.parser.read_record(b"\n", &mut self.text, &mut self.ends);
