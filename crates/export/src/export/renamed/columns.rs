@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use arrow_schema::{Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::readers::Input;
 
@@ -20,6 +20,8 @@ use crate::readers::Input;
 pub(in crate::export) const HUGGING_FACE: &str = "huggingface";
 /// The key of the metadata in which pandas says which columns are its index.
 const PANDAS: &str = "pandas";
+/// The key of the metadata in which GeoParquet describes geometries.
+const GEO: &str = "geo";
 
 /// A column, and the name that it gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,28 +131,36 @@ impl NewNames {
     }
 
     /// A value of the metadata of a file with the new names, if programs look columns up in it by
-    /// their names: Hugging Face their features, pandas its columns and its index.
+    /// their names: Hugging Face their features, pandas its columns and its index, and GeoParquet
+    /// its geometries.
     pub(in crate::export) fn metadata(&self, key: &str, value: &str) -> Option<String> {
-        if self.is_empty() || !matches!(key, HUGGING_FACE | PANDAS) {
+        if self.is_empty() || !matches!(key, HUGGING_FACE | PANDAS | GEO) {
             return None;
         }
         let mut value: Value = serde_json::from_str(value).ok()?;
-        if key == HUGGING_FACE {
-            let features = value.get_mut("info")?.get_mut("features")?.as_object_mut()?;
-            let before = std::mem::take(features);
-            *features = before.into_iter().map(|(name, feature)| (self.of(&name).to_owned(), feature)).collect();
-            return Some(value.to_string());
-        }
         let rename = |name: &mut Value| {
             if let Some(new) = name.as_str().and_then(|name| self.get(name)) {
                 *name = Value::from(new);
             }
         };
-        let index = value.get_mut("index_columns").and_then(Value::as_array_mut);
-        index.into_iter().flatten().for_each(rename);
-        let columns = value.get_mut("columns").and_then(Value::as_array_mut);
-        for column in columns.into_iter().flatten() {
-            ["name", "field_name"].iter().for_each(|of| column.get_mut(*of).into_iter().for_each(rename));
+        let rename_fields = |object: &mut Map<String, Value>| {
+            let before = std::mem::take(object);
+            *object = before.into_iter().map(|(name, field)| (self.of(&name).to_owned(), field)).collect();
+        };
+        match key {
+            HUGGING_FACE => rename_fields(value.get_mut("info")?.get_mut("features")?.as_object_mut()?),
+            GEO => {
+                rename_fields(value.get_mut("columns")?.as_object_mut()?);
+                rename(value.get_mut("primary_column")?);
+            }
+            _ => {
+                value.get_mut("index_columns")?.as_array_mut()?.iter_mut().for_each(rename);
+                for column in value.get_mut("columns")?.as_array_mut()? {
+                    column.get_mut("name").into_iter().for_each(rename);
+                    // Older versions do not write it.
+                    column.get_mut("field_name").into_iter().for_each(rename);
+                }
+            }
         }
         Some(value.to_string())
     }
@@ -228,7 +238,7 @@ fn string_end(text: &[u8], start: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -286,6 +296,8 @@ mod tests {
             json!({"index_columns": [id, {"kind": "range"}], "columns": columns, "creator": "label"})
         };
         assert_eq!(metadata(PANDAS, of_pandas("id", "label")), Some(of_pandas("key", "kind")));
+        let of_geo = |name: &str| json!({"primary_column": name, "columns": {name: {"encoding": "WKB"}}});
+        assert_eq!(metadata(GEO, of_geo("label")), Some(of_geo("kind")));
         assert_eq!(metadata("other", of_hub), None);
         assert_eq!(names.metadata(HUGGING_FACE, "no JSON"), None);
         assert_eq!(NewNames::default().metadata(HUGGING_FACE, "{}"), None);
