@@ -1,6 +1,7 @@
 //! What several formats share: dates, UTF-8, and texts cut to a limit.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -26,6 +27,11 @@ impl Date {
             Date::None | Date::Unreadable => None,
         }
     }
+}
+
+/// Reads the address of a server. Crawlers write 0.0.0.0 for one that they do not know.
+pub(crate) fn address(text: &str) -> Option<IpAddr> {
+    text.parse::<IpAddr>().ok().filter(|address| !address.is_unspecified())
 }
 
 /// Reads a date in any of the forms of crawls. A form without a zone is UTC.
@@ -172,6 +178,14 @@ mod tests {
     /// 2024-01-08T01:02:03Z.
     const TIME: i64 = 1_704_675_723_000_000;
     const DAY: i64 = 1_704_672_000_000_000;
+
+    #[test]
+    fn an_address_that_is_not_known_is_none() {
+        assert_eq!(address("10.0.0.1"), Some(IpAddr::from([10, 0, 0, 1])));
+        for text in ["0.0.0.0", "::", "", "localhost"] {
+            assert_eq!(address(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn dates_are_read_in_every_form_of_crawls() {

@@ -193,6 +193,8 @@ pub enum Skip {
     /// A record of an archive whose URL has another scheme than http and https: `dns:`, `urn:`,
     /// `ftp:`.
     Scheme,
+    /// An answer to HEAD, which has no content.
+    Head,
 }
 
 /// A failed download: a response with another status than 200, or a line of a side file.

@@ -234,7 +234,7 @@ impl LeftOutRecords {
     /// Counts an item that is no document of the week.
     pub(in crate::export) fn add(&mut self, item: &Item) {
         *match item {
-            Item::Page(_) => &mut self.not_of_week,
+            Item::Page(_) | Item::Skip(Skipped { why: Skip::Head, .. }) => &mut self.not_of_week,
             Item::Failed(_) => &mut self.failed,
             Item::Revisit(_) => &mut self.revisits,
             Item::Skip(Skipped { why: Skip::MediaType | Skip::Scheme, .. }) => &mut self.media_types,

@@ -3,9 +3,8 @@
 //! at the limit.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 
-use crate::readers::fields::Date;
+use crate::readers::fields::{self, Date};
 use crate::readers::item::{ArchiveEntry, Body, Item, Page, Reject};
 
 /// One `T` (a column, say) for each field of a page that the job names.
@@ -139,7 +138,7 @@ impl PageRow<'_> {
         Item::Page(Page {
             id,
             url: url.map(Cow::into_owned),
-            ip: self.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
+            ip: self.ip.and_then(|ip| fields::address(&ip)),
             fetched: self.fetched.microseconds(),
             date_unread: self.fetched == Date::Unreadable,
             status: None,

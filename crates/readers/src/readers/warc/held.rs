@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::methods::{RequestMethod, Ties};
 use super::record::{RecordHead, RecordSegment};
-use crate::readers::item::{CountedIn, Item, Unread};
+use crate::readers::item::{CountedIn, Item, Skip, Skipped, Unread};
 
 /// How much follows an item at most while it waits.
 #[derive(Clone, Copy)]
@@ -223,9 +223,11 @@ impl Held {
     }
 }
 
-/// Says in a page by which method it was asked for.
+/// Says in a page by which method it was asked for. What answers HEAD is no page.
 pub fn set_method(item: &mut Item, method: RequestMethod) {
-    if let Item::Page(page) = item {
-        page.is_of_get = method == RequestMethod::Get;
+    let Item::Page(page) = item else { return };
+    match method {
+        RequestMethod::Head => *item = Item::Skip(Skipped { offset: page.offset, why: Skip::Head }),
+        method => page.is_of_get = method == RequestMethod::Get,
     }
 }

@@ -1,7 +1,7 @@
 //! By which method a response was asked for, as the `request` records of a WARC file say.
 //!
-//! What answers POST or HEAD is another thing than the page of the URL, which GET asks for. A
-//! request belongs to the response
+//! What answers POST is another thing than the page of the URL, which GET asks for, and what
+//! answers HEAD has no content. A request belongs to the response
 //!
 //! 1. that it names by WARC-Concurrent-To, or that names it so;
 //! 2. else, if it names none, to the one of its URL directly before or after it. Records of other
@@ -26,7 +26,9 @@ const REMEMBERED: usize = 4096;
 pub enum RequestMethod {
     /// GET.
     Get,
-    /// Another one: POST, HEAD.
+    /// HEAD: its answer has no content.
+    Head,
+    /// Another one: POST.
     Other,
 }
 
@@ -34,8 +36,12 @@ impl RequestMethod {
     /// The method of the request in a block; GET if it has none.
     pub fn of(block: &[u8]) -> RequestMethod {
         let name = block.iter().take(16).take_while(|byte| byte.is_ascii_alphabetic()).count();
-        let is_method = name > 2 && block.get(name) == Some(&b' ');
-        if is_method && !block[..name].eq_ignore_ascii_case(b"get") { RequestMethod::Other } else { RequestMethod::Get }
+        match &block[..name] {
+            name if name.len() < 3 || block.get(name.len()) != Some(&b' ') => RequestMethod::Get,
+            name if name.eq_ignore_ascii_case(b"get") => RequestMethod::Get,
+            name if name.eq_ignore_ascii_case(b"head") => RequestMethod::Head,
+            _ => RequestMethod::Other,
+        }
     }
 }
 
@@ -72,7 +78,7 @@ impl Ties {
 #[derive(Default)]
 pub struct Methods {
     /// The places of requests by other methods that belong to no response so far.
-    others: VecDeque<(u64, Ties)>,
+    others: VecDeque<(u64, Ties, RequestMethod)>,
     /// The last request or response, unless what belongs to it is known, with its place.
     last: Option<(u64, Ties, LastRecord)>,
 }
@@ -88,10 +94,10 @@ impl Methods {
     /// Takes the response at a place. Returns the method of its request, if that came before.
     pub fn response(&mut self, offset: u64, response: &Ties) -> Option<RequestMethod> {
         let is_far = |place: u64| offset.saturating_sub(place) > REACH;
-        while self.others.front().is_some_and(|(place, _)| is_far(*place)) {
+        while self.others.front().is_some_and(|(place, ..)| is_far(*place)) {
             self.others.pop_front();
         }
-        let is_other = self.others.iter().any(|(_, request)| request.name(response));
+        let other = self.others.iter().find(|(_, request, _)| request.name(response)).map(|(.., method)| *method);
         let before = match self.last {
             Some((place, request, LastRecord::Request(method)))
                 if !is_far(place) && (request.name(response) || request.asks_for(response)) =>
@@ -100,9 +106,9 @@ impl Methods {
             }
             _ => None,
         };
-        let method = if is_other { Some(RequestMethod::Other) } else { before };
+        let method = other.or(before);
         self.last = method.is_none().then_some((offset, *response, LastRecord::Response));
-        if before == Some(RequestMethod::Other) {
+        if before.is_some_and(|method| method != RequestMethod::Get) {
             self.others.pop_back();
         }
         method
@@ -123,8 +129,8 @@ impl Methods {
             return before;
         }
         self.last = Some((offset, request, LastRecord::Request(method)));
-        if method == RequestMethod::Other {
-            self.others.push_back((offset, request));
+        if method != RequestMethod::Get {
+            self.others.push_back((offset, request, method));
             if self.others.len() > REMEMBERED {
                 self.others.pop_front();
             }
@@ -143,7 +149,9 @@ mod tests {
             ("GET / HTTP/1.1", RequestMethod::Get),
             ("get / HTTP/1.1", RequestMethod::Get),
             ("POST / HTTP/1.1", RequestMethod::Other),
-            ("HEAD / HTTP/1.1", RequestMethod::Other),
+            ("HEAD / HTTP/1.1", RequestMethod::Head),
+            ("head / HTTP/1.1", RequestMethod::Head),
+            ("HEADER / HTTP/1.1", RequestMethod::Other),
             ("OPTIONS * HTTP/1.1", RequestMethod::Other),
             ("PROPFIND / HTTP/1.1", RequestMethod::Other),
             ("", RequestMethod::Get),

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::io::Read;
-use std::net::IpAddr;
 
 use anyhow::Context as _;
 
@@ -181,7 +180,7 @@ impl WarcReader {
         Item::Page(Page {
             id: None,
             url: Some(url),
-            ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
+            ip: record.ip.and_then(|ip| fields::address(&ip)),
             fetched: date.microseconds(),
             date_unread: date == Date::Unreadable,
             status: Some(content.status),

@@ -6,8 +6,6 @@
 //! redirect, with an image's media type it is passed over, and with 304 the page has not changed. A
 //! record without a head is taken for an answer 200.
 
-use std::net::IpAddr;
-
 use super::http::{NoPage, begins_http, check_media_type, last_head, status, without_page};
 use super::no_page::without_url;
 use super::record::RecordHead;
@@ -74,7 +72,7 @@ pub(super) fn item(record: RecordHead, RevisitAnswer { profile, media_type }: Re
     let time = |date: Option<String>| date.map_or(Date::None, |date| fields::warc_date(&date)).microseconds();
     Item::Revisit(Box::new(Revisit {
         url,
-        ip: record.ip.and_then(|ip| ip.parse::<IpAddr>().ok()),
+        ip: record.ip.and_then(|ip| fields::address(&ip)),
         fetched: time(record.date),
         profile,
         of_id: refers.id,

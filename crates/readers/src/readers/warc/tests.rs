@@ -205,7 +205,7 @@ fn requests_say_which_pages_are_answers_to_get() {
     assert_eq!(of_get(&[response("1", u, ""), request("POST", "2", u, &with("1"))]), "p");
     assert_eq!(of_get(&[request("POST", "2", u, &with("1")), response("1", u, "")]), "p");
     assert_eq!(of_get(&[response("1", u, &with("2")), request("POST", "2", u, "")]), "p");
-    assert_eq!(of_get(&[request("HEAD", "2", u, ""), response("1", u, &with("2"))]), "p");
+    assert_eq!(of_get(&[request("PUT", "2", u, ""), response("1", u, &with("2"))]), "p");
     assert_eq!(of_get(&[response("1", u, &(with("9") + &with("2"))), request("POST", "2", u, "")]), "p");
     let apart = [
         response("1", u, ""),
@@ -405,4 +405,23 @@ fn zeros_inside_of_a_member_are_padding() {
     // Other bytes can be damage.
     let found = items_with(Dialect::Warc, &padded(b"\0x"), &Reading::default());
     assert!(found.iter().any(|item| matches!(item, Item::Reject(_))), "{found:?}");
+}
+
+#[test]
+fn what_answers_head_is_no_page() {
+    let u = "http://a.example/u";
+    let skips = |records: &[Vec<u8>]| {
+        let is_skip = |item: &&Item| matches!(item, Item::Skip(skipped) if skipped.why == Skip::Head);
+        (items(records).iter().filter(is_skip).count(), of_get(records))
+    };
+    for records in [
+        [response("1", u, ""), request("HEAD", "2", u, &with("1"))],
+        [response("1", u, ""), request("head", "2", u, "")],
+        [request("HEAD", "2", u, ""), response("1", u, "")],
+        [request("HEAD", "2", u, &with("1")), response("1", u, "")],
+    ] {
+        assert_eq!(skips(&records), (1, String::new()));
+    }
+    let apart = [request("HEAD", "2", u, &with("1")), response("3", u, ""), response("1", u, "")];
+    assert_eq!(skips(&apart), (1, "g".to_owned()));
 }

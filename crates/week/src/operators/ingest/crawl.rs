@@ -363,6 +363,7 @@ fn skip_kind(skip: Skip) -> &'static str {
         Skip::RecordType => "other record type",
         Skip::MediaType => "other media type",
         Skip::Scheme => "other scheme",
+        Skip::Head => "answer to HEAD",
     }
 }
 
