@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::program::{Ran, copy_folder, data, job, nigh, output, ran, roots, week};
+use crate::program::{Ran, copy_folder, data, job, nigh, output, ran, roots, texts, week};
 
 const DATES: [&str; 2] = ["2024-01-08", "2024-01-09"];
 const EXACT: [&str; 5] = ["-q", "--similarity", "0.8", "--verify", "exact"];
@@ -229,6 +229,39 @@ fn records_known_by_their_places_are_not_taken_for_those_of_another_folder() {
     assert_eq!(roots(&week(Path::new(store), DATES[1]), "similar").len(), 2);
     assert_eq!(add("one", "2024-01-10", "part.jsonl", 3).code, Some(0));
     assert_eq!(roots(&week(Path::new(store), "2024-01-10"), "similar").len(), 2);
+}
+
+/// Copies by `cp -p` and the like have the time of change of the file that they are of.
+#[test]
+fn a_file_of_another_folder_with_the_same_size_and_time_is_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let store = store.to_str().unwrap();
+    let time = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    for (name, word) in [("one", "alpha"), ("two", "gamma")] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        let path = folder.path().join(name).join("part.jsonl");
+        std::fs::write(&path, format!("{{\"id\":\"{word}\",\"text\":\"{word} and more words\"}}\n")).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    }
+    let add = |name: &str| {
+        let arguments = ["add", store, "--id", "id", "--input", "part.jsonl"];
+        let ran = ran(nigh(&arguments).current_dir(folder.path().join(name)));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stderr.contains("nothing to do")
+    };
+    let ids = || {
+        let weeks = std::fs::read_dir(Path::new(store).join("clusters")).unwrap();
+        let last = weeks.map(|entry| entry.unwrap().file_name().into_string().unwrap()).max().unwrap();
+        let mut ids = texts(&week(Path::new(store), last.strip_prefix("week=").unwrap()), "clusters", "id");
+        ids.sort();
+        ids
+    };
+    assert_eq!([add("one"), add("one"), add("two"), add("two")], [false, true, false, true]);
+    assert_eq!(ids(), ["alpha", "gamma"]);
+    // The folder was moved: it is the same file.
+    std::fs::rename(folder.path().join("two"), folder.path().join("moved")).unwrap();
+    assert!(add("moved"));
 }
 
 #[test]

@@ -492,7 +492,7 @@ fn a_deleted_page_without_words_does_not_count() {
     let [job, store, input] = [&job, &crawled.store(), &input].map(|path| path.to_str().unwrap().to_owned());
     let arguments = ["run", &job, "-q", "--week", DATES[1], "--store", &store, "--input", &input, "--absent", "keep"];
     let again = run_well(&[&arguments[..], &["--replace"]].concat());
-    assert!(again.stderr.contains("was made without deleted pages (1 URL)"), "{}", again.stderr);
+    assert!(again.stderr.contains("pages were deleted from the former week 2024-01-15 (1 URL)"), "{}", again.stderr);
     assert!(again.stderr.contains("`nigh delete` removes them"), "{}", again.stderr);
 }
 

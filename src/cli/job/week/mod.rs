@@ -191,20 +191,20 @@ fn make(
     }
     if let Some(deleted) = deleted {
         log.warn(&format!(
-            "the former week {week} was made without deleted pages ({deleted}): links and redirects to them that the week before has are in this one \
-             again. `nigh delete` removes them"
+            "pages were deleted from the former week {week} ({deleted}). What its crawl has of them is here again, and so are links and redirects to them \
+             that the week before has: `nigh delete` removes them"
         ));
     }
     guard.publish(false, &notify(log))?;
     summary.map_or_else(|| read_summary(store, week), Ok)
 }
 
-/// What was deleted from the version of the week that this one replaces, if pages of the week
-/// before stay in it: their rows have links and redirects to what was deleted.
+/// What was deleted from the version of the week that this one replaces; `None` if nothing was.
+/// What stays of the week before has links and redirects to it.
 fn deleted_since(store: &Store, plan: &Plan) -> Result<Option<String>> {
     let weeks = store.manifest()?.map_or_else(Vec::new, |manifest| manifest.weeks);
     let former = weeks.iter().find(|committed| committed.week == plan.week);
-    let Some(former) = former.filter(|_| plan.absent == Absent::Keep) else { return Ok(None) };
+    let Some(former) = former else { return Ok(None) };
     let path = store.records(former).join("job.toml");
     let job = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let deleted: Vec<&str> = job.lines().filter_map(|line| line.strip_prefix(DELETED_SINCE)).collect();

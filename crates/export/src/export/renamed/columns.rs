@@ -122,9 +122,9 @@ impl NewNames {
         };
         let fields: Vec<_> = schema.fields().iter().map(renamed).collect();
         let mut metadata = schema.metadata().clone();
-        for (key, value) in &mut metadata {
+        for (key, value) in schema.metadata().iter() {
             if let Some(new) = self.metadata(key, value) {
-                *value = new;
+                metadata.insert(key, new);
             }
         }
         Schema::new_with_metadata(fields, metadata)
