@@ -187,7 +187,8 @@ class History:
         self.number = 0  # Of the last change that was seen, by whichever process.
         self.known = {}  # The sizes of clusters by id, as these changes say.
         self.is_new = True  # Whether a process has started since the last check, or another one was ended.
-        self.has_gap = False  # Whether numbers may be left out after that number: a commit was made.
+        self.has_gap = False  # Whether changes after that number may be gone, and numbers left out: a commit was made.
+        self.left_out = False  # Whether numbers may be left out after that number: the same, also if that was read after the commit.
         self.committed = 0  # Commits of the store at the last check.
         self.commits = 0
         self.runs = self.kills = 0
@@ -442,6 +443,8 @@ class History:
             return "same"
         if kind < 0.97:
             self.say("commit")
+            # Also of lines that bring nothing to the tables the journal begins again.
+            self.left_out |= self.live.metric("nigh_live_pending_lines") > 0
             self.live.lines("POST", "/commit")
             return "renamed"
         self.say("commit")
@@ -452,7 +455,7 @@ class History:
             self.settle()
             self.given = None
             return "resync"
-        # Also of lines that bring nothing to the tables the journal begins again. (Ready features are not sent here.)
+        # As above. (Ready features are not sent here.)
         self.has_gap |= self.live.metric("nigh_live_pending_lines") > 0
         timer = self.kill_later(0.4)
         try:
@@ -567,6 +570,7 @@ class History:
                 raise Failure(f"nothing is pending, and clusters have other ids than in the tables: {of_live}, {of_tables}")
         self.check_ids(how, found, order, rank)
         self.has_gap |= committed != self.committed and self.number != self.told_again
+        self.left_out |= committed != self.committed
         self.committed, self.is_new = committed, False
 
     def check_ids(self, how, found, order, rank):
@@ -600,7 +604,7 @@ class History:
         self.ids = found
         self.used |= set(found)
         if seen:
-            self.number, self.has_gap = seen[-1], False
+            self.number, self.has_gap, self.left_out = seen[-1], False, False
 
     def changes(self, found, may_be_gone):
         """The changes after the last one that was seen. A client that follows them knows the clusters that are there now; or it is told to
@@ -642,7 +646,7 @@ class History:
         if changes is not None:
             numbers = [change.pop("number") for change in changes]
             changes = [{"into": None} | change for change in changes]
-            first = numbers[0] if numbers and self.has_gap else self.number + 1
+            first = numbers[0] if numbers and (self.has_gap or self.left_out) else self.number + 1
             if changes != wanted or numbers != list(range(first, first + len(wanted))):
                 raise Failure(f"other changes after {self.number}: {numbers} {changes}, not {wanted}")
 
