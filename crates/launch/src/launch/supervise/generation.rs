@@ -8,8 +8,8 @@
 //! Within a generation processes are counted by rank; what leaves it, as the number of a process,
 //! is that of its host.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::io::{BufReader, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -19,9 +19,11 @@ use anyhow::{Context, Result, ensure};
 
 use super::child::Child;
 use super::lookout::Lookout;
-use super::process::{EndAtBorder, Outcome, ProcessReport, Ready, Start};
+use super::process::{Outcome, ProcessReport, Start};
+use super::processes::{
+    Processes, StdoutMessage, SupervisedProcess, ask_for_end, forward_errors, read_reports, write_line,
+};
 use super::watchdog::{LOOK_EVERY, Watchdog, WatchdogFinding};
-use crate::launch::Agents;
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::exit_codes::{EXIT_PANIC, EXIT_PEER_LOST};
 use crate::launch::handshake::{Identity, Roster};
@@ -85,89 +87,6 @@ pub struct GenerationFailure {
     pub missing: Vec<usize>,
     /// The numbers of the processes that were told to end, and have.
     pub leaving: Vec<usize>,
-}
-
-/// What the thread that reads a process' stdout received.
-enum StdoutMessage {
-    Report(ProcessReport),
-    Closed,
-}
-
-/// A process and what its supervisor knows of it.
-struct SupervisedProcess {
-    me: usize,
-    child: Child,
-    /// The address to which the other processes connect.
-    reached: IpAddr,
-    /// Returns its stdin after [`Start`] was written to it.
-    stdin_back: Receiver<Box<dyn Write + Send>>,
-    /// Its stdin. The process ends by itself when this is dropped.
-    stdin: Option<Box<dyn Write + Send>>,
-    /// Its report that it listens.
-    ready: Option<Ready>,
-    /// Whether it has joined all others.
-    has_joined: bool,
-    /// Its report of its end.
-    outcome: Option<Outcome>,
-    /// Whether its stdout ended.
-    closed: bool,
-    /// Whether its exit was received.
-    exited: bool,
-    /// Whether it was told to end.
-    is_leaving: bool,
-}
-
-impl SupervisedProcess {
-    /// Waits for its end after its stdout ended.
-    fn wait(&mut self) -> Result<ProcessExit> {
-        self.closed = true;
-        let exit = self.child.wait()?;
-        self.exited = true;
-        Ok(exit)
-    }
-}
-
-/// The processes of a generation. Dropping it ends all of them.
-struct Processes<'a> {
-    pool: &'a Pool,
-    epoch: u64,
-    events: &'a EventSink,
-    all: Vec<SupervisedProcess>,
-}
-
-impl Drop for Processes<'_> {
-    fn drop(&mut self) {
-        let (pool, epoch, events) = (self.pool, self.epoch, self.events);
-        std::thread::scope(|scope| {
-            for process in &mut self.all {
-                scope.spawn(|| {
-                    drop(process.stdin.take());
-                    let me = process.me;
-                    let report_straggler = |why: &str| {
-                        let text = format!(
-                            "{} {why}, and may still run; it ends when it notices that the run has ended",
-                            pool.name(me)
-                        );
-                        let process = Some(pool.hosts[me].number);
-                        events(ProcessEvent { kind: "straggler", text: &text, epoch, process });
-                    };
-                    let done = process.closed || matches!(process.outcome, Some(Outcome::Done(_) | Outcome::AtBorder));
-                    let reach = &pool.hosts[process.me].reach;
-                    // A frozen process on another machine does not notice that its stdin ended.
-                    if let (HostReach::Ssh(host), false, Some(ready)) = (reach, done, &process.ready)
-                        && !host.kill(ready.id)
-                    {
-                        report_straggler("cannot be reached to be ended");
-                    }
-                    // Tasks that know the end of the run end by themselves.
-                    let finished = pool.agents.as_ref().is_some_and(Agents::is_finished);
-                    if !process.exited && !process.child.kill() && !finished {
-                        report_straggler("does not answer");
-                    }
-                });
-            }
-        });
-    }
 }
 
 impl Generation<'_> {
@@ -554,51 +473,6 @@ impl Generation<'_> {
         };
         self.failure(Some(process), cause, began)
     }
-}
-
-/// Asks for the end of the generation after a wave, if reading the rest would take at least
-/// `worth`. The first process deals the waves.
-fn ask_for_end(processes: &mut Processes<'_>, worth: Duration) {
-    let first = processes.all.first_mut().and_then(|process| process.stdin.as_mut());
-    // If it has ended since, `follow` receives that.
-    let _ = first.map(|stdin| {
-        write_line(stdin, &EndAtBorder { worth }).and_then(|()| stdin.flush().context("a process has ended"))
-    });
-}
-
-/// Writes a message to a process as a line of JSON.
-fn write_line(stdin: &mut impl Write, message: &impl serde::Serialize) -> Result<()> {
-    let mut line = serde_json::to_vec(message).context("a message to a process is plain data")?;
-    line.push(b'\n');
-    stdin.write_all(&line).context("a process ended before it had read its work")
-}
-
-/// Starts a thread that reads the reports of a process from its stdout.
-fn read_reports(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(usize, StdoutMessage)>) {
-    std::thread::spawn(move || {
-        for line in stdout.lines() {
-            let Ok(line) = line else { break };
-            // Lines that a login prints before the program starts are not reports.
-            let Ok(report) = serde_json::from_str(&line) else { continue };
-            if sender.send((me, StdoutMessage::Report(report))).is_err() {
-                return;
-            }
-        }
-        let _ = sender.send((me, StdoutMessage::Closed));
-    });
-}
-
-/// Starts a thread that forwards the stderr of a process as events, each line after the name of the
-/// process.
-fn forward_errors(name: String, process: usize, epoch: u64, stderr: impl Read + Send + 'static, events: EventSink) {
-    std::thread::spawn(move || {
-        for line in BufReader::new(stderr).split(b'\n') {
-            let Ok(line) = line else { return };
-            let line = String::from_utf8_lossy(&line);
-            let text = format!("{name}: {}", line.trim_end());
-            events(ProcessEvent { kind: "process", text: &text, epoch, process: Some(process) });
-        }
-    });
 }
 
 #[cfg(test)]
