@@ -9,6 +9,8 @@ mod bucket;
 mod folder;
 mod list;
 mod output;
+#[cfg(all(test, feature = "cloud"))]
+mod tests;
 mod workplace;
 mod written_files;
 

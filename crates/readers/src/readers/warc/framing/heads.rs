@@ -1,15 +1,14 @@
 //! The heads of records: where each ends, and what its block is.
 
 use std::io;
-use std::ops::Range;
 
 use memchr::memchr;
 
-use super::records::{ENDS_IN_HEAD, LONGER_THAN_FILE, Records};
+use super::records::{ENDS_IN_HEAD, HeadAndBlock, LONGER_THAN_FILE, Records};
 use crate::readers::item::Reject;
 use crate::readers::warc::arc;
 use crate::readers::warc::decoded::{Dialect, Reach};
-use crate::readers::warc::record::{RecordHead, VERSION, parse};
+use crate::readers::warc::record::{VERSION, parse};
 
 /// The longest head of a record, in bytes.
 const HEAD: u64 = 1 << 20;
@@ -17,12 +16,6 @@ const HEAD: u64 = 1 << 20;
 /// This line begins the next record, which is read. So of a file of such lines without the end of a
 /// head, no line is read twice.
 const VERSION_IN_HEAD: &str = "warc: a version line inside a head";
-
-/// A parsed head, with the positions of the block in the decoded stream.
-pub(super) struct HeadAndBlock {
-    pub(super) head: RecordHead,
-    pub(super) block: Range<u64>,
-}
 
 /// Why a head does not end.
 struct BrokenHead {

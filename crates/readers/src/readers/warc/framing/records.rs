@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::heads::HeadAndBlock;
 use crate::readers::item::{CountedIn, Reject, Unread};
 use crate::readers::streams::Members;
 use crate::readers::warc::decoded::{Boundary, BoundaryKind, DecodedStream, Dialect, Reach};
@@ -29,6 +28,12 @@ pub enum FramedRecord {
     Record(RecordHead),
     /// Bytes that are not a good record.
     Reject(Reject),
+}
+
+/// A parsed head, with the positions of the block in the decoded stream.
+pub(super) struct HeadAndBlock {
+    pub(super) head: RecordHead,
+    pub(super) block: Range<u64>,
 }
 
 /// The bytes after a block.
