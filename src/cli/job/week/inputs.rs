@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::WeekRequest;
+use super::request::WeekRequest;
 use crate::cli::columns::check_columns;
 use crate::cli::errors::WrongUse;
 use crate::config::{Absent, Reading, SameId, Verify};
