@@ -410,17 +410,22 @@ fn a_compressed_file_without_records_becomes_one_of_the_other_format() {
     assert_eq!(zstd::decode_all(std::fs::File::open(same.join("c.jsonl.zst")).unwrap()).unwrap(), b"");
 }
 
+/// Writes a Parquet file of two rows with an id and a text.
+fn write_two_rows(path: &Path) {
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["some words of a text", "other words of another text"]));
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
 #[test]
 fn a_file_without_columns_is_a_bad_record_and_no_file_of_the_export() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let texts: ArrayRef = Arc::new(StringArray::from(vec!["some words of a text", "other words of another text"]));
-    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-    let batch = RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap();
-    let file = std::fs::File::create(path("rows.parquet")).unwrap();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
+    write_two_rows(&path("rows.parquet"));
     std::fs::write(path("empty.parquet"), "").unwrap();
     std::fs::write(path("cut.arrow"), b"ARROW1\0\0\xff\xff\xff\xff\x10\0\0\0").unwrap();
     let (store, inputs) = (path("store"), ["rows.parquet", "empty.parquet", "cut.arrow"].map(path));
@@ -452,13 +457,7 @@ fn a_file_without_columns_is_a_bad_record_and_no_file_of_the_export() {
 fn lines_without_a_value_are_no_file_of_parquet() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let texts: ArrayRef = Arc::new(StringArray::from(vec!["some words of a text", "other words of another text"]));
-    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-    let batch = RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap();
-    let file = std::fs::File::create(path("rows.parquet")).unwrap();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
+    write_two_rows(&path("rows.parquet"));
     std::fs::write(path("none.jsonl"), "").unwrap();
     let job = job(folder.path(), "[cluster.read.columns]\nid = \"id\"\n");
     let store = path("store");
