@@ -37,7 +37,8 @@ pub enum ColumnValue {
 }
 
 impl ColumnValue {
-    /// What a text is; `None` if it is empty, or a float that is no number: `NaN`, `-inf`, `1e999`.
+    /// What a text is; `None` if it is empty, or a float that is not finite: `NaN`, `-inf`,
+    /// `1e999`.
     ///
     /// ```
     /// use nigh_readers::readers::ColumnValue;

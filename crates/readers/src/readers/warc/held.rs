@@ -223,7 +223,7 @@ impl Held {
     }
 }
 
-/// Says in a page by which method it was asked for. What answers HEAD is no page.
+/// Says in a page by which method it was asked for. An answer to HEAD is not a page.
 pub fn set_method(item: &mut Item, method: RequestMethod) {
     let Item::Page(page) = item else { return };
     match method {
