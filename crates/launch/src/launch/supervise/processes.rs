@@ -27,7 +27,7 @@ pub(super) struct SupervisedProcess {
     pub(super) child: Child,
     /// The address to which the other processes connect.
     pub(super) reached: IpAddr,
-    /// Returns its stdin after [`Start`] was written to it.
+    /// Returns its stdin after [`Start`](super::process::Start) was written to it.
     pub(super) stdin_back: Receiver<Box<dyn Write + Send>>,
     /// Its stdin. The process ends by itself when this is dropped.
     pub(super) stdin: Option<Box<dyn Write + Send>>,
