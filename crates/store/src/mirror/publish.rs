@@ -15,7 +15,7 @@ use super::lease::SharedLease;
 use super::transfers::{Transfer, each};
 use crate::config::Bytes;
 use crate::objects::{Bucket, Digest, FileContent, PutCondition, PutOutcome};
-use crate::state::{ListedTable, Manifest, Store, VIEWS, damaged_log, views};
+use crate::state::{ListedTable, Store, VIEWS, damaged_log, views};
 use crate::tables::studies::RESULTS;
 use crate::tables::{DataFile, DeltaLog, LOG_FOLDER, StoreTable};
 
@@ -140,10 +140,6 @@ pub(super) fn publish(
     }
     let sizes = bucket.list()?;
     let objects = NamedObjects::of(folder, &folders, &sizes)?;
-    // Before the commit: a list that is damaged stops it.
-    let store = Store::at(folder.root());
-    let listed = store.manifest()?.with_context(|| format!("{} has no manifest", folder.root().display()))?;
-    let tables = store.listed_tables(&listed)?;
     objects.upload(bucket, say)?;
     let mut after = before.clone();
     if is_new {
@@ -157,10 +153,10 @@ pub(super) fn publish(
             bail!(overtaken(bucket));
         };
         folder.set_base(Base::Catalog(digest))?;
-        put_views(&tables, bucket, &folders)?;
+        put_views(folder, bucket, &folders)?;
         after = Some(CatalogVersion { catalog, digest, tag });
     }
-    put_catalog(&listed, &tables, bucket, &folders, &sizes)?;
+    put_catalog(folder, bucket, &folders, &sizes)?;
     let before = before.iter().flat_map(|before| before.catalog.folders.keys());
     let ours: Vec<&str> = before.chain(folders.keys()).map(String::as_str).collect();
     let is_old = |key: &String| !objects.keys.contains(key) && is_ours(key, &ours);
@@ -173,12 +169,13 @@ pub(super) fn publish(
 
 /// Puts `views.sql` of the objects, which is not part of the store: it is replaced in place, after
 /// the commit.
-fn put_views(tables: &[ListedTable], bucket: &Bucket, folders: &BTreeMap<String, FileList>) -> Result<()> {
-    let of_objects = |table: &ListedTable| {
-        let files = objects_of(table, folders).into_iter().map(|object| object.path).collect();
-        ListedTable { files, ..table.clone() }
-    };
-    let tables: Vec<ListedTable> = tables.iter().map(of_objects).collect();
+fn put_views(folder: &MirrorFolder, bucket: &Bucket, folders: &BTreeMap<String, FileList>) -> Result<()> {
+    let store = Store::at(folder.root());
+    let Some(manifest) = store.manifest()? else { return Ok(()) };
+    let mut tables = store.listed_tables(&manifest)?;
+    for table in &mut tables {
+        table.files = objects_of(table, folders).into_iter().map(|object| object.path).collect();
+    }
     bucket
         .put(VIEWS, views(&tables).into_bytes())
         .context("the commit is done, but views.sql is not replaced: the next commit replaces it")
@@ -188,12 +185,13 @@ fn put_views(tables: &[ListedTable], bucket: &Bucket, folders: &BTreeMap<String,
 /// than in the folder; or removes them, if the store is to have none. `sizes` lists the objects of
 /// the bucket.
 fn put_catalog(
-    manifest: &Manifest,
-    tables: &[ListedTable],
+    folder: &MirrorFolder,
     bucket: &Bucket,
     folders: &BTreeMap<String, FileList>,
     sizes: &BTreeMap<String, u64>,
 ) -> Result<()> {
+    let store = Store::at(folder.root());
+    let Some(manifest) = store.manifest()? else { return Ok(()) };
     let prefix = |folder: &str| format!("{folder}/{LOG_FOLDER}/");
     let files_of_log = |prefix: &str| -> Result<BTreeMap<String, Vec<u8>>> {
         let keys = sizes.keys().filter(|key| key.starts_with(prefix) && key.ends_with(".json"));
@@ -209,7 +207,7 @@ fn put_catalog(
         let folder = |table: &StoreTable| format!("{}/{}", dropped.folder, table.name);
         dropped.tables.iter().try_for_each(|table| remove_log(&prefix(&folder(table))))?;
     }
-    for table in tables {
+    for table in store.listed_tables(&manifest)? {
         let prefix = prefix(&table.folder);
         if manifest.catalog.is_none() {
             remove_log(&prefix)?;
@@ -222,7 +220,7 @@ fn put_catalog(
             "the commit is done, but {} was made by another program: remove it, and `nigh catalog` makes one",
             bucket.url(&prefix)
         );
-        if let Some((name, text)) = table.next_version(&log, &objects_of(table, folders), &bucket.url("")) {
+        if let Some((name, text)) = table.next_version(&log, &objects_of(&table, folders), &bucket.url("")) {
             let key = format!("{prefix}{name}");
             let put = bucket.put_if(&key, &text, &PutCondition::Absent)?;
             ensure!(

@@ -16,7 +16,6 @@ use crate::state::weeks::{CatalogFormat, Manifest};
 use crate::tables::{CHOSEN_TABLES, DataFile, DeltaLog, LOG_FOLDER, StoreTable, result_tables, tables_of_weeks};
 
 /// A table that the manifest lists.
-#[derive(Clone)]
 pub struct ListedTable {
     /// Its folder, relative to the store: `clusters`, `evolution/births`.
     pub folder: String,
