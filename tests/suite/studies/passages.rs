@@ -14,7 +14,7 @@ use nigh::records::mix;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::program::{Ran, booleans, data, job, longs, run, run_well, tables, texts, week};
+use crate::program::{Ran, booleans, data, job, longs, rows_of, run, run_well, tables, texts, week};
 
 const DATE: &str = "2024-01-08";
 /// The words of a passage at least.
@@ -471,4 +471,21 @@ fn pages_of_a_crawl_have_passages_without_places() {
     let ran = run(&["export", store, "--out", folder.path().join("out").to_str().unwrap(), "--drop-passages"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("cannot be taken out"), "{}", ran.stderr);
+}
+
+#[test]
+fn words_of_a_pattern_can_have_blanks() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |id: &str, text: &str| serde_json::json!({"id": id, "meta": {"text": text}}).to_string() + "\n";
+    let same = "<p class=\"x\"> one two <b id=\"y\"> three </p>";
+    let lines = line("1", same) + &line("2", &format!("{same} and other words")) + &line("3", "nothing of all that");
+    let input = folder.path().join("texts.jsonl");
+    std::fs::write(&input, lines).unwrap();
+    let corpus = Corpus { folder, texts: Vec::new() };
+    corpus.cluster("store", &input, "words = { pattern = '(?s)<[^>]*>|\\S+' }\n");
+    let job = job(corpus.folder.path(), "[passages]\nwords = 2\ndocuments = \"all\"\n");
+    run_well(&["run", job.to_str().unwrap(), "-q", "--store", corpus.path("store").to_str().unwrap()]);
+    // A tag is one word: six words stand twice.
+    let rows = rows_of(&corpus.path("store/passages"), "passages", &["words"]);
+    assert_eq!(rows, [["6"], ["6"]]);
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::found::ClaimedWords;
+use super::found::{ClaimedWords, WORD_END};
 use super::text_source::{CorpusPlace, OpenText, ReadTexts, TextSource, number_of};
 use crate::records::DocId;
 use crate::structures::Sorted;
@@ -32,7 +32,7 @@ impl ReadTexts for Checking {
     fn take(&mut self, (place, _): (CorpusPlace, DocId), text: &mut OpenText<'_>) -> Result<()> {
         let words = text.words();
         while let Some(claim) = self.next.take_if(|claim| claim.place == place) {
-            let claimed = claim.text.split(|byte| *byte == b' ');
+            let claimed = claim.text.split(|byte| *byte == WORD_END);
             let found = words.iter().skip(claim.word as usize);
             let count = claimed.clone().count();
             self.differs |= claim.word as usize + count > words.len() || !claimed.eq(found.take(count));

@@ -60,6 +60,9 @@ impl Sortable for DocumentPassage {
     }
 }
 
+/// Stands between claimed words: no word has it. A word by a pattern can have blanks.
+pub const WORD_END: u8 = 0;
+
 /// Words that must stand at a place of another text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClaimedWords {
@@ -67,7 +70,7 @@ pub struct ClaimedWords {
     pub place: CorpusPlace,
     /// The first word.
     pub word: u32,
-    /// The words, with a blank between them.
+    /// The words, with [`WORD_END`] between them.
     pub text: Vec<u8>,
 }
 
@@ -217,14 +220,14 @@ impl ReadTexts for PassageFinder<'_> {
         }
         let FoundPassages { passages: all_passages, claims: all_claims, counts, most, .. } = found;
         for Claim { word, end, first_place, first_word } in claims {
-            let text = joined(&words, word, end);
+            let text = joined(&words, word, end, WORD_END);
             all_claims.push(ClaimedWords { place: first_place, word: first_word, text })?;
         }
         for passage in passages.iter().filter(|passage| passage.copied_from == passage.end) {
             let occurrences = passage.occurrences;
             if most.len() < MOST || most.iter().any(|other| other.occurrences < occurrences) {
                 let end = passage.end.min(passage.word + BEGINNING as u32);
-                let text = String::from_utf8_lossy(&joined(&words, passage.word, end)).into_owned();
+                let text = String::from_utf8_lossy(&joined(&words, passage.word, end, b' ')).into_owned();
                 let (word, words) = (passage.word, passage.end - passage.word);
                 most.push(MostRepeated { occurrences, place, doc, word, words, text });
                 MostRepeated::leave_most(most);
@@ -267,12 +270,12 @@ impl ReadTexts for PassageFinder<'_> {
     }
 }
 
-/// Some words, with a blank between them.
-fn joined(words: &Words<'_>, from: u32, to: u32) -> Vec<u8> {
+/// Some words, with a byte between them.
+fn joined(words: &Words<'_>, from: u32, to: u32, between: u8) -> Vec<u8> {
     let mut text = Vec::new();
     for word in from..to {
         if word > from {
-            text.push(b' ');
+            text.push(between);
         }
         text.extend_from_slice(words.get(word as usize));
     }
