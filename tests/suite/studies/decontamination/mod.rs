@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use std::time::Instant;
 
-use self::quiz::{DOCUMENTS, GRAM, QUESTIONS, QuizCorpus, QuizQuestion, folded, grams, has, items, text};
+use self::quiz::{DATE, DOCUMENTS, GRAM, QUESTIONS, QuizCorpus, QuizQuestion, folded, grams, has, items, text};
 use crate::program::{nigh, run_well, tables};
 
 #[test]
@@ -80,6 +80,29 @@ fn matches_of_a_benchmark_are_those_of_all_n_grams() {
         assert_eq!(counts.iter().sum::<u64>(), items.len() as u64, "{counts:?}");
         assert!(counts[1] > 0, "{counts:?}");
         assert_eq!(summary["documents"], DOCUMENTS);
+    }
+}
+
+#[test]
+fn folded_words_are_letters_and_digits_whatever_the_words_of_the_store_are() {
+    let corpus = QuizCorpus::new();
+    let matches = || {
+        let numbers = corpus.numbers();
+        let rows = corpus.rows("matches", &["doc", "item", "grams", "containment"]).into_iter();
+        rows.map(|row| (numbers[&row[0]], row[1..].to_vec())).collect::<BTreeSet<_>>()
+    };
+    corpus.run_well("", &[]);
+    let expected = matches();
+    assert!(expected.len() > 20, "{}", expected.len());
+    for rule in ["characters", "code"] {
+        std::fs::remove_dir_all(corpus.path("store")).unwrap();
+        corpus.cluster("store", "shards", &["--week", DATE, "--words", rule]);
+        corpus.run_well("", &[]);
+        assert_eq!(matches(), expected, "{rule}");
+        let refused = corpus.run("similarity = 0.8\n", &[]);
+        assert_eq!(refused.code, Some(1), "{rule}: {}", refused.stderr);
+        assert!(refused.stderr.contains(rule) && refused.stderr.contains("form = \"store\""), "{}", refused.stderr);
+        corpus.run_well("similarity = 0.8\nform = \"store\"\n", &[]);
     }
 }
 

@@ -43,6 +43,13 @@ fn a_reference_without_anything_to_compare_is_an_error() {
         assert_eq!(ran.code, Some(1), "{lines}");
         assert!(ran.stderr.contains(wanted) && ran.stderr.contains("`question`"), "{}", ran.stderr);
     }
+    // Pages, texts and stores have no columns, and say nothing of those of files.
+    write("notes.txt", "A text of more than eight words, which is no question at all.\n");
+    let wrong = job(corpus.folder.path(), "[decontamination]\ncolumns = [\"question\", \"anwser\"]\n");
+    let (evals, notes) = (corpus.name("evals"), corpus.name("notes.txt"));
+    let ran = run(&["run", wrong.to_str().unwrap(), "-q", "--store", &store, "--against", &evals, &notes]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("no file of the reference has the column `anwser`"), "{}", ran.stderr);
     let nothing = run(&["run", &corpus.job(""), "-q", "--store", &store]);
     assert!(nothing.code == Some(1) && nothing.stderr.contains("give --against FILES"), "{}", nothing.stderr);
     for arguments in [

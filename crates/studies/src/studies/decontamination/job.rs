@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
 use nigh_readers::units::Share;
+use nigh_text::method::WordRule;
 use serde::{Deserialize, Serialize};
 
 use super::steps::{GramRule, Measures};
@@ -29,7 +31,7 @@ pub struct Decontamination {
     pub id: Option<String>,
     /// What an item is. Default: a record with all of its columns.
     pub item: ItemOf,
-    /// In which form words are compared. Default: without case and diacritics.
+    /// Which words are compared, in which form. Default: without case and diacritics.
     pub form: Form,
     /// The words of an n-gram, 2 to 64. Default: 8.
     pub words: u32,
@@ -63,7 +65,7 @@ pub enum ItemOf {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Without case and diacritics, in normal form C.
+    /// Runs of letters and digits, without case and diacritics, in normal form C.
     #[default]
     Folded,
     /// As the store compares them.
@@ -149,12 +151,23 @@ impl Decontamination {
         }
     }
 
-    /// The form of words, in a store with this one.
-    pub(super) fn form(&self, of_store: TextForm) -> TextForm {
-        match self.form {
-            Form::Folded => TextForm { fold_case: true, strip_diacritics: true, unicode: Unicode::Nfc, ..of_store },
-            Form::Store => of_store,
+    /// Says what the words are that are compared, in the method of the store.
+    ///
+    /// # Errors
+    /// If documents are compared by their similarity, and not by the words of the store.
+    pub(super) fn set_words(&self, method: &mut Method) -> Result<()> {
+        if self.form == Form::Store {
+            return Ok(());
         }
+        ensure!(
+            self.similarity.is_none() || method.rule == WordRule::Letters,
+            "`similarity` compares documents by the words of the store, whose job has words = {}; with form = \"folded\", words are runs of \
+             letters and digits. Set form = \"store\" in [decontamination], or leave `similarity` out",
+            method.rule
+        );
+        method.rule = WordRule::Letters;
+        method.form = TextForm { fold_case: true, strip_diacritics: true, unicode: Unicode::Nfc, ..method.form };
+        Ok(())
     }
 }
 

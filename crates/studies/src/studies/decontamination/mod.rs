@@ -62,7 +62,7 @@ impl Study for Decontamination {
         let week = self.week.or(last);
         let history = History::open(store, week, week)?;
         let mut files = corpus_of_week(store, history.last().week, &self.input)?;
-        files.method.form = self.form(files.method.form);
+        self.set_words(&mut files.method)?;
         let reference = reference::find(self, store, notice)?;
         Ok(StudyInput { history, former: None, files: StudyFiles { reference, ..files } })
     }

@@ -18,9 +18,8 @@ use crate::studies::passages::OpenText;
 /// How many words of an item are shown.
 const BEGINNING: usize = 12;
 
-/// Stands between two words, and between two texts: no word has them.
-const WORD_END: u8 = 0;
-const TEXT_END: u8 = 1;
+/// Ends a word, and a text behind its last word: no word has it, and none is empty.
+const END: u8 = 0;
 
 /// An item of a reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -197,9 +196,9 @@ impl<'a> ReferenceItems<'a> {
                 }
                 count += 1;
                 self.words.extend_from_slice(word);
-                self.words.push(WORD_END);
+                self.words.push(END);
             }
-            self.words.push(TEXT_END);
+            self.words.push(END);
         }
         let number = self.counts.items;
         self.counts.items += 1;
@@ -226,11 +225,9 @@ impl<'a> ReferenceItems<'a> {
             return take(item);
         }
         slice.begin();
-        for text in self.words.split(|byte| *byte == TEXT_END) {
-            // No text is behind the last end.
-            if !text.is_empty() {
-                slice.add_text(text.split(|byte| *byte == WORD_END).filter(|word| !word.is_empty()));
-            }
+        let words: Vec<&[u8]> = self.words.split(|byte| *byte == END).collect();
+        for text in words.split(|word| word.is_empty()).filter(|text| !text.is_empty()) {
+            slice.add_text(text.iter().copied());
         }
         let (grams, is_compared) = slice.end(number);
         (item.grams, item.is_compared) = (grams, is_compared);
@@ -262,7 +259,8 @@ mod tests {
             Measures { containment: Some(GramRule { words: 3, shortest: 3, share: 1.0 }), ..Measures::default() };
         for memory in [0, 1 << 20] {
             let job = Decontamination::default();
-            let method = Method { form: job.form(Default::default()), ..Method::default() };
+            let mut method = Method::default();
+            job.set_words(&mut method).unwrap();
             let reader = WordReader::of_method(&method).unwrap();
             let mut reference = ReferenceItems::new(&files, &job, measures, reader);
             let (mut all, mut slices) = (Vec::new(), Vec::new());

@@ -268,9 +268,8 @@ impl<'a> ReferenceRecords<'a> {
             RecordKind::Rows if of_store.is_none() && input.format == Format::Parquet => self.parquet(file),
             RecordKind::Lines(_) | RecordKind::Rows if of_store.is_none() => self.by_columns(file),
             _ => {
-                // Pages have no columns of the job.
-                self.has.fill(true);
-                (self.has_id, self.file_has) = (true, true);
+                // Pages have no columns of the job, and need none.
+                self.file_has = true;
                 let mut reader = readers::open(input, reading)?;
                 reader.without_waiting();
                 let in_file = |of_store| self.of_store.in_file(of_store, &input.name);
