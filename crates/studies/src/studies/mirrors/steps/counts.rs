@@ -132,6 +132,7 @@ impl Present {
 /// # Errors
 /// If a worker of this process failed.
 pub(super) fn sum_over_workers<C: Pod + Default>(cx: &mut Context, counts: Vec<C>) -> Result<Vec<C>> {
+    const { assert!(size_of::<C>() == size_of::<[u64; COUNTS]>(), "each is so many counts") };
     let peers = cx.peers();
     let words: &[[u64; COUNTS]] = bytemuck::cast_slice(&counts);
     let mut dealer = cx.dealer();

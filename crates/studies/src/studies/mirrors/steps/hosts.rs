@@ -15,6 +15,7 @@ use crate::records::checksum;
 use crate::state::History;
 use crate::structures::{CompactSort, Ownership, Sums};
 use crate::tables::{DocumentRow, Scan, Table, field};
+use crate::text::canonical_host;
 
 /// Some pages of a host in one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +210,7 @@ impl AddressList {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the addresses in {}", path.display()))?;
         let mut of_host: BTreeMap<u128, Vec<u64>> = BTreeMap::new();
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let (host, addresses) = line.split_once('\t').unwrap_or((line, ""));
             let mut addresses = addresses.split(',').map(str::trim).filter(|address| !address.is_empty()).peekable();
@@ -216,13 +218,20 @@ impl AddressList {
                 let place = format!("{}, line {}", path.display(), number + 1);
                 bail!("{place}: `{line}` is not a host, a tab and addresses with commas between them");
             }
-            let addresses: Vec<&str> = addresses.collect();
-            if let Some(other) = addresses.iter().find(|address| address.parse::<IpAddr>().is_err()) {
-                bail!("{}, line {}: `{other}` is no IP address", path.display(), number + 1);
-            }
-            let hash = checksum(host.trim().to_lowercase().as_bytes());
+            let parsed = |address: &str| {
+                let place = || format!("{}, line {}: `{address}` is no IP address", path.display(), number + 1);
+                address.parse::<IpAddr>().with_context(place)
+            };
+            let mut addresses: Vec<IpAddr> = addresses.map(parsed).collect::<Result<_>>()?;
+            // As of pages: this one is written where none is known.
+            addresses.retain(|address| !address.is_unspecified());
+            let Some(host) = canonical_host(host.trim()) else {
+                bail!("{}, line {}: `{}` is no host", path.display(), number + 1, host.trim());
+            };
+            let hash = checksum(host.as_bytes());
             if host_owner(hash, peers) == index as u64 {
-                of_host.entry(hash).or_default().extend(addresses.into_iter().map(hash_of_address));
+                let hashes = addresses.into_iter().map(|address| hash_of_address(&address.to_string()));
+                of_host.entry(hash).or_default().extend(hashes);
             }
         }
         let pairs =
@@ -264,6 +273,18 @@ mod tests {
         assert!(list.iter().filter(|(host, _)| *host == checksum(b"a.example")).count() == 2);
         let parts: usize = (0..3).map(|index| AddressList::read(&path, index, 3).unwrap().0.len()).sum();
         assert_eq!(parts, 3);
+        // Hosts and addresses in the forms of the tables, whatever is written.
+        let all = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            AddressList::read(&path, 0, 1).unwrap().0
+        };
+        let of_tables = all("a.example\t2001:db8::1,10.0.0.1\nxn--bcher-kva.example\t10.0.0.2\n");
+        let as_written = "\u{feff}A.example:80\t2001:0DB8:0::1, 0.0.0.0, 10.0.0.1,::\nB\u{fc}cher.example\t10.0.0.2\n";
+        assert_eq!(all(as_written), of_tables);
+        assert_eq!(all("a.example\t0.0.0.0\n"), []);
+        std::fs::write(&path, "a.example/x\t10.0.0.1\n").unwrap();
+        let error = AddressList::read(&path, 0, 1).unwrap_err().to_string();
+        assert!(error.contains("line 1: `a.example/x` is no host"), "{error}");
         std::fs::write(&path, "a.example\t10.0.0.1\nb.example 10.0.0.1\n").unwrap();
         let error = AddressList::read(&path, 0, 1).unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("b.example"), "{error}");
