@@ -38,6 +38,11 @@ pub fn host_owner(host: u128, peers: usize) -> u64 {
     ((host >> 64) as u64) % peers as u64
 }
 
+/// The hash that stands for the host of pages that are not known by URL, and have none.
+pub fn without_host() -> u128 {
+    checksum(b"")
+}
+
 /// Counts the pages of week number `number` of the history, by host and cluster. Returns those of
 /// the hosts that this worker owns.
 ///

@@ -392,6 +392,29 @@ fn documents_without_urls_are_on_no_site() {
     assert!(rows("sites", &["size"]).is_empty());
     let shown = run_well(&["show", made.store().to_str().unwrap(), "--job", "paragraphs"]).stdout;
     assert!(!shown.contains("on one site"), "{shown}");
+
+    // A week with two documents more, which have the paragraphs of the others. No other study has hosts either.
+    let more = std::fs::read_to_string(&input).unwrap() + &line("d") + &line("e");
+    std::fs::write(&input, more).unwrap();
+    let store = made.store();
+    let (store, input) = (store.to_str().unwrap(), input.to_str().unwrap());
+    run_well(&["run", "-q", "--store", store, "--id", "id", "--week", "2024-01-15", "--input", input]);
+    ParagraphsSettings { boilerplate: 2, ..ParagraphsSettings::default() }.run(&made.store(), &[]);
+    let rows = |table, columns: &[&str]| rows_of(&made.store().join("paragraphs"), table, columns);
+    assert_eq!(rows("parents", &["same_host"]), [["false"], ["false"]]);
+    let boilerplate = rows("boilerplate", &["documents", "hosts", "on_host"]);
+    assert!(!boilerplate.is_empty() && boilerplate.iter().all(|row| *row == ["5", "0", "0"]), "{boilerplate:?}");
+    let shown = run_well(&["show", store, "--job", "paragraphs"]).stdout;
+    assert!(shown.contains("2 pages") && shown.contains("0 first from other hosts"), "{shown}");
+    for study in ["overlap", "evolution"] {
+        run_well(&["run", &format!("jobs/{study}.toml"), "-q", "--store", store]);
+    }
+    let rows = |table, columns: &[&str]| rows_of(&made.store().join("overlap"), table, columns);
+    assert!(rows("reasons", &["documents"]).iter().all(|row| *row == ["0"]));
+    assert!(rows("most", &["documents", "hosts"]).iter().all(|row| *row == ["5", "0"]));
+    let shown = run_well(&["show", store, "--job", "overlap"]).stdout;
+    assert!(shown.contains("5 pages: ") && !shown.contains("host"), "{shown}");
+    assert!(rows_of(&made.store().join("evolution"), "host-changes", &["hosts"]).is_empty());
 }
 
 /// The paragraphs of each page of the tables of the job.

@@ -80,11 +80,17 @@ fn chunking(of: &ChunkingSummary, units: &str, sheet: &mut Sheet) {
         ]);
     }
     sheet.grid(grid);
-    let reasons = of.reasons.iter().map(|row| format!("{} {}", grouped(row.documents), row.reason));
-    sheet.line(format!("copies: {}", reasons.collect::<Vec<_>>().join(", ")));
+    // Documents that are not known by URL have no hosts.
+    if of.reasons.iter().any(|row| row.documents > 0) {
+        let reasons = of.reasons.iter().map(|row| format!("{} {}", grouped(row.documents), row.reason));
+        sheet.line(format!("copies: {}", reasons.collect::<Vec<_>>().join(", ")));
+    }
     for group in of.most.iter().take(LISTED) {
-        let (pages, hosts) = (plural(group.documents, "page"), plural(group.hosts, "host"));
-        let machines = plural(group.machines, "machine");
-        sheet.line(format!("{pages}, {hosts}, {machines}: {}", printable(&group.url)));
+        let pages = plural(group.documents, "page");
+        let hosts = match group.hosts {
+            0 => String::new(),
+            hosts => format!(", {}, {}", plural(hosts, "host"), plural(group.machines, "machine")),
+        };
+        sheet.line(format!("{pages}{hosts}: {}", printable(&group.url)));
     }
 }

@@ -185,7 +185,7 @@ impl ParagraphsTask {
         let sets_before = sets_of_pages(&owned, &before)?;
         cx.barrier()?;
         cx.enter(Stage::Collapse);
-        let found = duplicates(cx, stage, &owned, &pages, &PageParts::Hash(50))?;
+        let found = duplicates(cx, &owned, &pages, &PageParts::Hash(50))?;
         cx.barrier()?;
         cx.enter(Stage::Join);
         let shares: Vec<ExactShare> = NEAR.into_iter().filter_map(ExactShare::new).collect();

@@ -162,7 +162,7 @@ impl GenealogyJob<'_> {
             count(|birth| birth.inherited == 0),
             count(|birth| birth.inherited == birth.paragraphs && birth.parents == 1),
             count(|birth| birth.parents > 1),
-            parents.iter().filter(|of| !of.is_same_host && of.rank == 1).count() as u64,
+            parents.iter().filter(|of| of.is_same_host == Some(false) && of.rank == 1).count() as u64,
             sum(|birth| birth.paragraphs),
             sum(|birth| birth.inherited),
         ];

@@ -127,7 +127,7 @@ impl ParagraphsJob<'_> {
     /// The pages and the duplicates of week number `number`; and whether it was cut into the parts
     /// of the job. The last week must be.
     fn duplicates(&self, cx: &mut Context, number: usize) -> Result<(ParagraphFiles, WeekPages, WeekDuplicates, bool)> {
-        let ParagraphsJob { plan, job, owned, stage } = self;
+        let ParagraphsJob { plan, job, owned, .. } = self;
         let (with_times, parts) = (job.order == PartOrder::Crawl, job.parts.get());
         let pages = WeekPages::read(&plan.history, number, owned, with_times)?;
         let (is_last, name) = (number + 1 == plan.history.weeks.len(), plan.history.weeks[number].week);
@@ -144,7 +144,7 @@ impl ParagraphsJob<'_> {
         };
         let source = ParagraphFiles::open(&plan.history, number, owned, job.least_characters)?;
         let week = || format!("finding duplicates of week {name}");
-        let found = duplicates(cx, stage, owned, &source, &parts).with_context(week)?;
+        let found = duplicates(cx, owned, &source, &parts).with_context(week)?;
         Ok((source, pages, found, is_cut))
     }
 

@@ -113,7 +113,7 @@ impl ParagraphsWriter<'_> {
                 doc: parent.doc.to_table(),
                 rank: parent.rank as i32,
                 parent: parent.parent.to_table(),
-                same_host: parent.is_same_host,
+                same_host: parent.is_same_host == Some(true),
                 adds: parent.adds as i32,
                 shared: parent.shared as i32,
                 share: share(parent.shared, birth.map_or(0, |birth| births[birth].paragraphs)),

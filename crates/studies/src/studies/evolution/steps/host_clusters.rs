@@ -6,11 +6,12 @@
 use anyhow::Result;
 use nigh_exchange::Context;
 
-use crate::operators::host_pages::{SINGLETONS, pages_by_host};
+use crate::operators::host_pages::{SINGLETONS, pages_by_host, without_host};
 use crate::state::History;
 use crate::structures::Ownership;
 
-/// Counts the clusters of each host in week number `number` of the history. Returns the hosts whose
+/// Counts the clusters of each host in week number `number` of the history; pages that are not known
+/// by URL have no host. Returns the hosts whose
 /// hashes this worker owns, in order, each once: the hash and the number of clusters. Costs what
 /// [`pages_by_host`] does.
 ///
@@ -24,7 +25,8 @@ pub fn host_clusters(
 ) -> Result<Vec<(u128, u64)>> {
     let pages = pages_by_host(cx, history, number, owned)?;
     let mut hosts: Vec<(u128, u64)> = Vec::new();
-    for of_host in pages.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
+    let of_hosts = pages.chunk_by(|((a, _), _), ((b, _), _)| a == b);
+    for of_host in of_hosts.filter(|of_host| of_host[0].0.0 != without_host()) {
         let clusters = of_host.iter().map(|((_, cluster), pages)| if *cluster == SINGLETONS { *pages } else { 1 });
         hosts.push((of_host[0].0.0, clusters.sum()));
     }

@@ -83,9 +83,9 @@ fn others(units: &Units, roots: &[DocId]) -> impl Iterator<Item = usize> {
         .filter_map(|(unit, (doc, _))| (roots[unit] != doc).then_some(unit))
 }
 
-/// Why own units are in the group of a smaller one.
+/// Why own units are in the group of a smaller one; those without a host are not counted.
 fn reasons(cx: &mut Context, units: &Units, roots: &[DocId]) -> Result<[u64; 3]> {
-    let asked: Vec<usize> = others(units, roots).collect();
+    let asked: Vec<usize> = others(units, roots).filter(|unit| units.host[*unit] > 0).collect();
     let of_roots: Rc<Vec<DocId>> = Rc::new(asked.iter().map(|unit| roots[*unit]).collect());
     let facts: Vec<[u64; 2]> =
         (0..units.pages.len()).map(|unit| [units.host[unit], units.machines_of(unit).next().unwrap_or(0)]).collect();
@@ -118,7 +118,7 @@ fn largest(cx: &mut Context, units: &Units, roots: &[DocId], candidates: Vec<(u6
     let mut own = vec![(0u64, DocId::NONE); chosen.len()];
     for unit in units.numbers() {
         let Some(&place) = places.get(&roots[unit]) else { continue };
-        hosts.insert((place, units.host[unit]));
+        hosts.extend((units.host[unit] > 0).then_some((place, units.host[unit])));
         addresses.extend(units.machines_of(unit).map(|address| (place, units.host[unit], address)));
         own[place] = (own[place].0 + u64::from(units.pages[unit]), own[place].1.min(units.first[unit]));
     }

@@ -19,10 +19,10 @@ pub fn pages(history: &History, owned: &Ownership) -> Result<(Units, Vec<(u128, 
     let texts = texts(history, history.weeks.len() - 1, owned)?;
     let mut units = Units::new(owned.clone());
     texts.iter().for_each(|(_, doc)| units.pages[owned.index(*doc)] = 1);
-    each_document(history, owned, |doc, host, ip, bytes| {
+    each_document(history, owned, |doc, [host, ip], bytes| {
         let unit = owned.index(doc);
         if units.pages[unit] > 0 {
-            (units.first[unit], units.bytes[unit], units.host[unit]) = (doc, bytes, hash_of(host));
+            (units.first[unit], units.bytes[unit], units.host[unit]) = (doc, bytes, host.map_or(0, hash_of));
             units.machines.extend(ip.map(|ip| (unit as u32, hash_of(ip))));
         }
     })?;
@@ -39,9 +39,9 @@ pub fn hosts(cx: &mut Context, history: &History, owned: &Ownership) -> Result<U
     let (texts, mut has_chunks) = (texts(history, history.weeks.len() - 1, owned)?, vec![false; owned.len()]);
     texts.iter().for_each(|(_, doc)| has_chunks[owned.index(*doc)] = true);
     let mut of_host = HostPages::default();
-    each_document(history, owned, |doc, host, ip, bytes| {
+    each_document(history, owned, |doc, [host, ip], bytes| {
         if std::mem::take(&mut has_chunks[owned.index(doc)]) {
-            of_host.add(host, doc, ip.map(hash_of), bytes);
+            of_host.add(host.unwrap_or_default(), doc, ip.map(hash_of), bytes);
         }
     })?;
     check(history, texts.iter().find(|(_, doc)| has_chunks[owned.index(*doc)]))?;
@@ -83,11 +83,12 @@ pub fn texts(history: &History, number: usize, owned: &Ownership) -> Result<Vec<
     Ok(texts)
 }
 
-/// Calls `each` with every own page of the last week: its id, host, address and bytes.
+/// Calls `each` with every own page of the last week: its id, its host and address if it has them,
+/// and its bytes.
 fn each_document(
     history: &History,
     owned: &Ownership,
-    mut each: impl FnMut(DocId, &str, Option<&str>, u64),
+    mut each: impl FnMut(DocId, [Option<&str>; 2], u64),
 ) -> Result<()> {
     let number = history.weeks.len() - 1;
     let tables = history.tables(number);
@@ -99,8 +100,8 @@ fn each_document(
                 for row in 0..batch.num_rows() {
                     let doc = DocId::from_table(docs.value(row));
                     history.check(number, doc, shard, rows.path())?;
-                    let ip = (!ips.is_null(row)).then(|| ips.value(row));
-                    each(doc, hosts.value(row), ip, bytes.value(row) as u64);
+                    let texts = [hosts, ips].map(|column| column.is_valid(row).then(|| column.value(row)));
+                    each(doc, texts, bytes.value(row) as u64);
                 }
                 Ok(())
             })?;

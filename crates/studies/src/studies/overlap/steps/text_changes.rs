@@ -5,7 +5,7 @@
 //!                                            renamed[old centre], is_old[new centre]   ◀─ both centres of a text
 //! ```
 //!
-//! Most centres have the same text in both weeks, and are not exchanged. Memory: 17 bytes for every
+//! Most centres have the same text in both weeks, and are not exchanged. Memory: 25 bytes for every
 //! known URL.
 
 use anyhow::Result;
@@ -32,8 +32,6 @@ pub struct TextChanges {
     pub renamed: Vec<DocId>,
     /// By own number: whether this page stands for a text that the former week had, too.
     pub is_old: Vec<bool>,
-    /// By own number: whether the page has another text than then, or is in one of the weeks only.
-    pub changed: Vec<bool>,
     /// The texts of all workers that are new, and those that are gone.
     pub differing: u64,
     /// The texts of this week, of all workers.
@@ -80,19 +78,17 @@ pub fn text_changes(
     let mut changes = TextChanges {
         renamed: vec![DocId::NONE; owned.len()],
         is_old: vec![false; owned.len()],
-        changed: vec![false; owned.len()],
         differing: 0,
         texts: 0,
     };
     let mut text_then = vec![0u128; owned.len()];
     for (text, doc) in then.texts {
         let page = owned.index(*doc);
-        (text_then[page], changes.changed[page]) = (*text, true);
+        text_then[page] = *text;
     }
     for (text, doc) in now.texts {
         let page = owned.index(*doc);
         let is_same = then.copies.centre[page] != DocId::NONE && text_then[page] == *text;
-        changes.changed[page] = !is_same;
         if is_same && then.copies.pages[page] > 0 && now.copies.pages[page] > 0 {
             (changes.renamed[page], changes.is_old[page]) = (*doc, true);
         }

@@ -21,7 +21,7 @@ pub struct Units {
     pub first: Vec<DocId>,
     /// By own number: the bytes of these pages.
     pub bytes: Vec<u64>,
-    /// By own number: a hash of the host.
+    /// By own number: a hash of the host; 0 for a page without one.
     pub host: Vec<u64>,
     /// Hashes of the addresses of each unit, by own number, ascending.
     pub machines: Vec<(u32, u64)>,

@@ -26,7 +26,9 @@ use super::holders::HeldParagraph;
 use super::page_changes::{PageChange, TwoWeeks};
 use crate::records::DocId;
 use crate::structures::{ExternalSort, Ownership, Sortable};
-use crate::studies::paragraphs::steps::{ComparedPair, PagePair, PageSets, ParagraphSource, compare_sets};
+use crate::studies::paragraphs::steps::{
+    ComparedPair, PagePair, PageSets, ParagraphSource, compare_sets, without_host,
+};
 
 /// A born page, and how much of it is inherited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +58,8 @@ pub struct Parent {
     pub shared: u32,
     /// The distinct paragraphs of the parent.
     pub of_parent: u32,
-    /// Whether it is on the host of the born page.
-    pub is_same_host: bool,
+    /// Whether it is on the host of the born page; `None` if one of both has no host.
+    pub is_same_host: Option<bool>,
 }
 
 impl Sortable for HeldParagraph {
@@ -150,7 +152,8 @@ fn find_hosts(cx: &mut Context, owned: &Ownership, [before, now]: [&[u64]; 2], p
     };
     lookup(cx, owned, questions, &local, |place, [host]| {
         let of = &mut parents[place];
-        of.is_same_host = now[owned.index(of.doc)] == host;
+        let of_both = [now[owned.index(of.doc)], host];
+        of.is_same_host = (!of_both.contains(&without_host())).then_some(of_both[0] == of_both[1]);
     })
 }
 
@@ -203,7 +206,7 @@ impl Inherited {
                     adds,
                     shared: shared.len() as u32,
                     of_parent: sizes[1],
-                    is_same_host: false,
+                    is_same_host: None,
                 });
             }
         }

@@ -137,7 +137,7 @@ fn births_of(before: &GenealogyWeek, now: &GenealogyWeek) -> (BTreeMap<DocId, (u
             if adds > 0 {
                 rank += 1;
                 let (shared, of_parent) = (own.intersection(&of_parent).count() as u32, of_parent.len() as u32);
-                let is_same_host = now.hosts[doc] == before.hosts[&parent];
+                let is_same_host = Some(now.hosts[doc] == before.hosts[&parent]);
                 parents.push(Parent { doc: *doc, rank, parent, adds, shared, of_parent, is_same_host });
             }
         };

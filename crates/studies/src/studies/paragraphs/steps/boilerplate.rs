@@ -19,6 +19,7 @@ use nigh_exchange::{BlockOf, Context, Dealer, Keyed, by_group};
 use super::page_records::PageRecords;
 use super::page_sets::PageSets;
 use super::source::ParagraphSource;
+use super::week_pages::without_host;
 use crate::records::DocId;
 use crate::structures::{CompactSort, Ownership};
 
@@ -36,7 +37,7 @@ pub struct RepeatedParagraph {
     pub documents: u64,
     /// The hosts of these pages.
     pub hosts: u64,
-    /// The pages of the host of the example.
+    /// The pages of the host of the example; 0 if it has none.
     pub on_host: u64,
 }
 
@@ -124,8 +125,10 @@ pub fn boilerplate<S: ParagraphSource>(
         for Occurrence { doc, .. } in pages {
             let mut reply = Reply { doc: *doc, paragraph, documents: 0, hosts: 0, on_host: 0 };
             if *doc == example {
-                (reply.documents, reply.hosts) = (pages.len() as u64, of_hosts().count() as u64);
-                reply.on_host = most.len() as u64;
+                let has_host = |of_host: &[Occurrence]| of_host[0].host != without_host();
+                reply.documents = pages.len() as u64;
+                reply.hosts = of_hosts().filter(|of_host| has_host(of_host)).count() as u64;
+                reply.on_host = if has_host(most) { most.len() as u64 } else { 0 };
             }
             dealer.deal(doc.owner(peers) as u64, reply);
         }

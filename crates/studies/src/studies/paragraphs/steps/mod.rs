@@ -50,4 +50,4 @@ pub use self::page_sets::PageSets;
 pub use self::regions::{RegionCounts, region_counts};
 pub use self::source::{FilesPass, MemoryPass, ParagraphFiles, ParagraphPass, ParagraphSource, ParagraphsInMemory};
 pub use self::stage::ParagraphStage;
-pub use self::week_pages::WeekPages;
+pub use self::week_pages::{WeekPages, without_host};

@@ -130,8 +130,8 @@ fn duplicates_and_their_growth_are_those_of_the_literal_algorithm() {
             .count() as u64;
         with_false_matches += u64::from(false_pairs > 0);
         for workers in [1, 2, 4] {
-            let found = on_workers(workers, &pages, move |cx, stage, owned, source| {
-                let found = duplicates(cx, stage, owned, source, &PageParts::Hash(parts))?;
+            let found = on_workers(workers, &pages, move |cx, _, owned, source| {
+                let found = duplicates(cx, owned, source, &PageParts::Hash(parts))?;
                 let docs: Vec<DocId> = owned.docs().collect();
                 Ok((docs, found))
             });
@@ -172,8 +172,8 @@ fn the_example_of_the_study() {
     pages.insert(doc(3), vec![a, c, c, d]);
     // Two of the four are not enough.
     pages.insert(doc(7), vec![a, mix(99), c, mix(98)]);
-    let found = on_workers(2, &pages, |cx, stage, owned, source| {
-        let found = duplicates(cx, stage, owned, source, &PageParts::Hash(15))?;
+    let found = on_workers(2, &pages, |cx, _, owned, source| {
+        let found = duplicates(cx, owned, source, &PageParts::Hash(15))?;
         let pages = owned.docs().zip(found.roots).filter(|(doc, root)| *root != DocId::NONE && doc != root);
         let matches = found.false_matches.iter().map(|of| of.classes).collect::<Vec<_>>();
         Ok((pages.collect::<Vec<_>>(), matches, found.growth.steps.iter().map(|step| step.duplicates).sum::<u64>()))
@@ -201,7 +201,7 @@ fn near_duplicates_are_those_of_all_pairs() {
         }
         for workers in [1, 2, 4] {
             let found = on_workers(workers, &pages, move |cx, stage, owned, source| {
-                let found = duplicates(cx, stage, owned, source, &PageParts::Hash(3))?;
+                let found = duplicates(cx, owned, source, &PageParts::Hash(3))?;
                 let shares = thresholds.map(|share| ExactShare::new(share).unwrap());
                 let near = near_duplicates(cx, stage, owned, source, &found, &shares)?;
                 Ok((owned.docs().collect::<Vec<_>>(), near))

@@ -15,7 +15,8 @@ use crate::text::domain;
 /// 16 for times if they are asked for.
 #[derive(Clone, Debug, Default)]
 pub struct WeekPages {
-    /// A hash of the host, which is never 0; 0 if the week has no such page.
+    /// A hash of the host, which is never 0: [`without_host`] for a page without one; 0 if the week
+    /// has no such page.
     pub hosts: Vec<u64>,
     /// By the hash of a host of own pages: that of its site, which is its registered domain. Pages
     /// that are not known by URL have no host, and no site.
@@ -27,6 +28,11 @@ pub struct WeekPages {
 /// A hash of a host, which is never 0.
 pub(super) fn host_hash(host: &str) -> u64 {
     (checksum(host.as_bytes()) as u64).max(1)
+}
+
+/// The hash that stands for the host of pages that are not known by URL, and have none.
+pub fn without_host() -> u64 {
+    host_hash("")
 }
 
 impl WeekPages {

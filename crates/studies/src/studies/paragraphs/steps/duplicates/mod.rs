@@ -33,7 +33,6 @@ use crate::studies::paragraphs::steps::page_parts::PageParts;
 use crate::studies::paragraphs::steps::page_records::PageRecords;
 use crate::studies::paragraphs::steps::page_sets::PageSets;
 use crate::studies::paragraphs::steps::source::ParagraphSource;
-use crate::studies::paragraphs::steps::stage::ParagraphStage;
 
 /// The duplicates of a week, as one worker knows them.
 #[derive(Clone, Debug, Default)]
@@ -110,7 +109,6 @@ struct PagesRead {
 /// If pages or files cannot be read or written, or a worker of this process failed.
 pub fn duplicates<S: ParagraphSource>(
     cx: &mut Context,
-    _stage: &ParagraphStage,
     owned: &Ownership,
     source: &S,
     parts: &PageParts,
