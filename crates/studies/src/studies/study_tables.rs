@@ -1,6 +1,8 @@
 //! The tables of studies, for figures: whether they are there, and their rows.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -90,9 +92,10 @@ impl FigureTables<'_> {
 
 /// The bytes of files.
 fn bytes<'a>(files: impl Iterator<Item = &'a RowRange>) -> Result<i64> {
+    // The rows of many shards can be in one file.
+    let files: BTreeSet<&Path> = files.map(RowRange::path).collect();
     let mut sum = 0;
-    for rows in files {
-        let path = rows.path();
+    for path in files {
         sum += path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len() as i64;
     }
     Ok(sum)

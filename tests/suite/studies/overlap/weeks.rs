@@ -161,6 +161,27 @@ fn families_of_a_former_run_take_new_pages_and_lose_others() {
 }
 
 #[test]
+fn pairs_of_a_former_run_count_against_the_most_that_are_listed() {
+    let mut made = RandomHistory::new(5, 120);
+    let settings = OverlapSettings { thresholds: [1, 1, 2], mode: "auto", ..OverlapSettings::default() };
+    settings.run(&made.store(), &[]);
+    made.next_week(8);
+    let (folder, copy) = copy_of(&made.store());
+    OverlapSettings { mode: "full", ..settings }.run(&copy, &[]);
+    let said = summary(&copy);
+    let pairs = said["chunkings"].as_array().unwrap().iter().map(|of| of["pairs"].as_u64().unwrap()).max().unwrap();
+    assert!(pairs > 100, "{said}");
+    for mode in ["delta", "auto", "full"] {
+        let text = OverlapSettings { mode, ..settings }.toml() + &format!("max-pairs = {}\n", pairs - 1);
+        let path = job(folder.path(), &text);
+        let ran = run(&["run", path.to_str().unwrap(), "-q", "--store", made.store().to_str().unwrap()]);
+        assert_eq!(ran.code, Some(1), "{mode}: {}", ran.stderr);
+        let wanted = format!("`max-pairs` allows {}", pairs - 1);
+        assert!(ran.stderr.contains("too many pairs") && ran.stderr.contains(&wanted), "{mode}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_former_run_that_cannot_be_followed_is_not() {
     let mut made = RandomHistory::new(7, 60);
     let store = made.store();

@@ -32,7 +32,7 @@ use super::source::UnitSource;
 use super::unit_pairs::{FamilyChunks, FamilyMember, PairTables};
 use crate::config::Chunking;
 use crate::operators::components::{OwnForest, edge};
-use crate::operators::set_join::SetJoinStage;
+use crate::operators::set_join::{SetJoinStage, TooManyPairs};
 use crate::records::DocId;
 use crate::structures::ByKey;
 
@@ -76,8 +76,17 @@ pub fn followed_pairs(
     })?;
     drop(index);
     families.members.extend(joined);
-    let stage = SetJoinStage { has_known: true, ..stage.clone() };
-    let mut found = prefix_pairs(cx, &stage, &source, None, tables, owned)?;
+    // The pairs that the former run listed are listed, too, except those that are gone.
+    let room = stage.max_pairs.saturating_sub(counts.pairs);
+    let new_pairs = SetJoinStage { has_known: true, max_pairs: room, ..stage.clone() };
+    let found = prefix_pairs(cx, &new_pairs, &source, None, tables, owned);
+    let mut found = found.map_err(|error| match error.downcast::<TooManyPairs>() {
+        Ok(TooManyPairs { pairs, elements, .. }) => {
+            let pairs = pairs.saturating_add(counts.pairs);
+            TooManyPairs { pairs, most: stage.max_pairs, elements }.into()
+        }
+        Err(error) => error,
+    })?;
     drop(source);
     let mut forest = OwnForest::default();
     former.add_pairs(cx, counts.chunking, counts.pairs, tables, &mut forest)?;
