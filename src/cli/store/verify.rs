@@ -15,6 +15,7 @@ use crate::cli::print::{print_json, result_text};
 use crate::cli::session::workers::warn_above_cores;
 use crate::config::{Method, Similarity, Verify};
 use crate::log::Log;
+use crate::plan::named_inputs;
 use crate::readers;
 use crate::report;
 use crate::report::print;
@@ -90,7 +91,9 @@ pub(crate) fn run(args: &VerifyArgs, log: &Log) -> Result<ExitCode> {
     opened.manifest.method = method;
     let mut plan = opened.plan(&args.remake, &UrlPatterns::default())?;
     if !args.input.is_empty() {
-        plan.inputs = readers::list(&args.input, &plan.reading.here())?;
+        let whole = opened.store.whole(&opened.store.committed(plan.week)?)?;
+        let inputs = readers::list(&args.input, &plan.reading.here())?;
+        plan.inputs = named_inputs((&opened.store, &whole), inputs, &plan.reading);
     }
     log.name(format!("verify {}", plan.week));
     warn_above_cores(plan.workers, &opened.pool, log);

@@ -154,6 +154,11 @@ fn each_batch_is_read_again_by_the_columns_of_its_own_job() {
         assert!(why.contains("shingles are in both"), "{name}: {why}");
         let named = run_in(folder, &["why", &store, "1", "3", "--input", name, "second.jsonl"]).stdout;
         assert_eq!(named, why);
+        let verified = format!("verified-{number}");
+        copy_folder(&folder.join(&store), &folder.join(&verified));
+        let verify =
+            ["verify", &verified, "-q", "--similarity", "0.85", "--by", "exact", "--input", name, "second.jsonl"];
+        run_in(folder, &verify);
         run_in(folder, &["run", "passages.toml", "-q", "--store", &store]);
         let passages = run_in(folder, &["table", &store, "passages/passages"]).stdout;
         assert!(passages.lines().count() == 3 && passages.contains(",1,60,"), "{name}: {passages}");
