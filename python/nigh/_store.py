@@ -164,6 +164,8 @@ class Store:
         ``only_older`` compares the batch only with those before: a record goes if its cluster has one of an older batch, and otherwise stays with all records
         of the batch that are like it.
 
+        ``keep``, ``most``, ``each`` and ``only_older`` decide for all batches, not only for this one. A warning says if the batch before had another choice.
+
         Records without a text, an id or a URL, where these are named, are bad. ``max_reject_share`` of the records may be bad, by default 0.05, in
         memory as in files; the summary counts them by reasons.
 

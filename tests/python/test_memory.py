@@ -592,6 +592,14 @@ class Memory(unittest.TestCase):
         with self.assertRaises(nigh.Failed):
             store.find(url="k99")
 
+    def test_another_choice_of_what_stays_is_a_warning(self) -> None:
+        store, said = nigh.open(self.folder / "store", create=True), io.StringIO()
+        with contextlib.redirect_stderr(said):
+            store.add(table().slice(0, 30), id="key", similarity=0.8, week="2024-01-01", keep="longest")
+            self.assertEqual(said.getvalue(), "")
+            store.add(table().slice(30), id="key", similarity=0.8, week="2024-01-02")
+        self.assertIn("chose the canonical document of a cluster by", said.getvalue())
+
     def test_a_batch_is_compared_only_with_those_before(self) -> None:
         # Families of the first batch, and others, twice each.
         rows = table()

@@ -156,7 +156,7 @@ fn make(
         log.notice(&format!("resuming after wave {} of {}", journal.waves, plan.waves.len()));
     }
     if let Some(text) = other_choice(store, &plan)? {
-        log.notice(&text);
+        log.warn(&text);
     }
     if args.verbose && !args.json {
         eprint!("{}", printable_lines(&report::plan(&plan, &Disk::of(&plan)).to_string()));
