@@ -53,10 +53,10 @@ pub(super) fn all(overview: &Overview) -> Vec<Section> {
         let pictures = overview.pictures.iter().filter(|of| of.study == id);
         pictures.for_each(|of| _ = body.add(&picture(of.name, of.title, &of.picture)));
         let title = match study.week() {
-            Some(week) if week != overview.summary.week => format!("{title}, until week {week}"),
-            _ if overview.outdated.contains(&id) => {
-                format!("{title}, as it was before week {} was changed", overview.summary.week)
+            Some(week) if overview.outdated.contains(&id) => {
+                format!("{title}, as it was before week {week} was changed")
             }
+            Some(week) if week != overview.summary.week => format!("{title}, until week {week}"),
             _ => title.to_owned(),
         };
         sections.push(section(id, &title, body));

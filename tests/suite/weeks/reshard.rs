@@ -562,6 +562,11 @@ fn studies_stay_and_are_from_before_and_the_log_of_a_catalog_goes_on() {
     assert!(!of_study.is_empty() && tables(&store.join("overlap")) == of_study);
     let outdated = "as it was before week 2024-01-15 was changed";
     assert!(!before.contains(outdated) && report().contains(outdated), "the report says that it is outdated");
+    // After a later week, too.
+    let later = crawls.copy("store", "later");
+    crawls.run("later", 4, 2..3, "keep", &[]);
+    run_well(&["report", later.to_str().unwrap(), "--out", page.to_str().unwrap()]);
+    assert!(std::fs::read_to_string(&page).unwrap().contains(outdated));
     // The log of each table has the files that are there.
     for table in ["clusters", "links", "urls"] {
         let mut logs: Vec<PathBuf> = std::fs::read_dir(store.join(table).join("_delta_log"))
