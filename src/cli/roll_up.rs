@@ -187,7 +187,7 @@ fn write_text(hit: &Hit, text: &mut Vec<u8>) {
 /// Rolls up the list of a line of JSON.
 fn json_list(line: &str, roll_up: &RollUp, text: &mut Vec<u8>) -> Result<()> {
     // Other fields stay as they are, numbers of any length included.
-    let mut object: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+    let mut object: BTreeMap<String, Box<RawValue>> = BTreeMap::new();
     let urls: Vec<Cow<'_, str>> = if line.starts_with('[') {
         serde_json::from_str(line).context("it is not a JSON array of URLs")?
     } else {
@@ -201,7 +201,7 @@ fn json_list(line: &str, roll_up: &RollUp, text: &mut Vec<u8>) -> Result<()> {
             .collect()
     };
     let urls: Vec<&str> = urls.iter().map(Cow::as_ref).collect();
-    object.insert("hits", serde_json::value::to_raw_value(&roll_up.fold(&urls))?);
+    object.insert("hits".to_owned(), serde_json::value::to_raw_value(&roll_up.fold(&urls))?);
     write_json(&object, text)
 }
 

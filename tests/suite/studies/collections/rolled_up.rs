@@ -78,7 +78,7 @@ fn lists_are_rolled_up_as_by_brute_force() {
         // The same as JSON Lines.
         let line = |list: &Vec<String>| {
             format!(
-                "{{\"id\": 12345678901234567890123, \"query\": {}, \"urls\": {}}}\n",
+                "{{\"id\": 12345678901234567890123, \"gr\\u00f6\\u00dfe\": 1, \"query\": {}, \"urls\": {}}}\n",
                 list.len(),
                 serde_json::json!(list)
             )
@@ -96,7 +96,7 @@ fn lists_are_rolled_up_as_by_brute_force() {
             serde_json::Value::from(hits.iter().map(hit).collect::<Vec<_>>())
         };
         for ((line, hits), list) in ran.stdout.lines().zip(&expected).zip(&lists) {
-            assert!(line.contains("\"id\":12345678901234567890123,"), "{line}");
+            assert!(line.contains("\"größe\":1,") && line.contains("\"id\":12345678901234567890123,"), "{line}");
             let found: serde_json::Value = serde_json::from_str(line).unwrap();
             assert_eq!((&found["query"], &found["hits"]), (&list.len().into(), &json(hits)));
         }
