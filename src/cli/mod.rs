@@ -313,7 +313,7 @@ mod tests {
             // The variable of a flag of all commands is read where it is used.
             let flags = flags.filter(|flag| !flag.is_global_set());
             for flag in flags.filter(|flag| !matches!(flag.get_id().as_str(), "help" | "job" | "to")) {
-                let expected = args::variable_of(flag.get_long().unwrap());
+                let expected = format!("NIGH_{}", flag.get_long().unwrap().to_uppercase().replace('-', "_"));
                 assert_eq!(flag.get_env(), Some(expected.as_ref()), "{name}");
                 assert!(flag.is_hide_env_set(), "{expected} is named once, at the end of the help");
             }

@@ -1,10 +1,9 @@
 //! The flags of `nigh run` that stand for fields of its job.
 
-use std::ffi::OsString;
-
 use clap::Args;
 use clap::builder::BoolishValueParser;
 
+use super::is_typed;
 use crate::config::Similarity;
 use crate::job_file::JobField;
 
@@ -89,15 +88,6 @@ impl FieldFlags {
         };
         fields.into_iter().filter_map(field).collect()
     }
-}
-
-/// Whether a flag stands on the command line; its value may be that of a variable.
-fn is_typed(flag: &str) -> bool {
-    let is_it = |argument: OsString| {
-        let rest = argument.to_str().and_then(|argument| argument.strip_prefix(flag));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-    };
-    std::env::args_os().any(is_it)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 pub(super) mod fields;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ use clap::Args;
 
 use self::fields::{FieldFlags, truth};
 use crate::config::{Absent, Count, WeekName};
+use crate::job_file::AnyJob;
 use crate::log::{Display, Log};
 
 /// Examples at the end of `nigh help run`.
@@ -28,7 +30,7 @@ If a run is interrupted, give the same command again: it continues.
 
 Each flag is also an environment variable, which the flag overrides: NIGH_STORE is --store, NIGH_NO_ACCURACY=true is --no-accuracy.";
 
-#[derive(Args)]
+#[derive(Args, Clone, Default)]
 // The text at the end says what the variables are called; after each flag they would be in the way.
 #[command(after_help = RUN_EXAMPLES, mut_args(|arg| arg.hide_env(true)))]
 pub(crate) struct RunArgs {
@@ -116,18 +118,73 @@ impl RunArgs {
         }
     }
 
+    /// These flags without the variables that a job of this kind has no use for: variables are
+    /// there for all jobs. What was typed stays, and the job refuses it.
+    pub(crate) fn for_job(&self, job: &AnyJob, is_typed: impl Fn(&str) -> bool) -> RunArgs {
+        let makes_week = matches!(job, AnyJob::Cluster(_));
+        let (reads_crawl, has_week, has_reference) = match job {
+            AnyJob::Cluster(_) | AnyJob::Chunks(_) => (true, true, false),
+            AnyJob::Study(study) => {
+                let mut study = study.clone();
+                (false, study.week().is_some(), study.against().is_some())
+            }
+        };
+        let stays = |flag: &str, has_use: bool| has_use || is_typed(flag);
+        let mut args = self.clone();
+        args.input.retain(|_| stays("--input", reads_crawl));
+        args.against.retain(|_| stays("--against", has_reference));
+        args.week = args.week.filter(|_| stays("--week", has_week));
+        args.absent = args.absent.filter(|_| stays("--absent", makes_week));
+        args.only_older &= stays("--only-older", makes_week);
+        args.allow_empty &= stays("--allow-empty", makes_week);
+        args.no_accuracy &= stays("--no-accuracy", makes_week);
+        args.replace &= stays("--replace", makes_week);
+        args
+    }
+
     /// The job file, as messages name it.
     pub(crate) fn job_name(&self) -> String {
         self.job.as_ref().map_or_else(|| "the built-in job".to_owned(), |job| job.display().to_string())
     }
 }
 
-/// The variable of a flag.
-pub(super) fn variable_of(flag: &str) -> String {
-    format!("NIGH_{}", flag.to_uppercase().replace('-', "_"))
+/// Whether a flag stands on the command line; its value may be that of a variable.
+pub(super) fn is_typed(flag: &str) -> bool {
+    let is_it = |argument: OsString| {
+        let rest = argument.to_str().and_then(|argument| argument.strip_prefix(flag));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    std::env::args_os().any(is_it)
 }
 
-/// Whether a value is that of a variable, and not of a flag.
-pub(super) fn is_of_variable(flag: &str, value: &std::ffi::OsStr) -> bool {
-    std::env::var_os(variable_of(flag)).is_some_and(|of_variable| of_variable == *value)
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::studies::AnyStudy;
+
+    #[derive(Parser)]
+    struct RunLine {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    #[test]
+    fn variables_stay_for_jobs_that_have_a_use_for_them() {
+        let values = ["--input", "crawl", "--against", "reference", "--week", "2024-01-08", "--absent", "keep"];
+        let truths = ["--only-older", "--allow-empty", "--no-accuracy", "--replace"];
+        let given = RunLine::try_parse_from([&["run"][..], &values, &truths].concat()).map(|line| line.run).unwrap();
+        let truths = |args: &RunArgs| [args.only_older, args.allow_empty, args.no_accuracy, args.replace];
+        for study in AnyStudy::all() {
+            let (has_week, has_reference) = (study.clone().week().is_some(), study.clone().against().is_some());
+            let job = AnyJob::Study(study);
+            let args = given.for_job(&job, |_| false);
+            assert!(args.input.is_empty() && args.absent.is_none() && truths(&args) == [false; 4]);
+            assert_eq!((args.week.is_some(), args.against.is_empty()), (has_week, !has_reference));
+            let args = given.for_job(&job, |_| true);
+            assert!(args.input == ["crawl"] && args.absent.is_some() && truths(&args) == [true; 4]);
+            assert!(args.week.is_some() && args.against == ["reference"]);
+        }
+    }
 }

@@ -1,13 +1,12 @@
 //! `nigh add`: adds a batch to a store, whose documents stay.
 
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum as _};
+use clap::Args;
 
-use crate::cli::args::{RunArgs, is_of_variable};
+use crate::cli::args::{RunArgs, is_typed};
 use crate::cli::errors::WrongUse;
 use crate::config::Absent;
 use crate::log::Log;
@@ -37,16 +36,12 @@ pub(crate) struct AddArgs {
 pub(crate) fn run(args: AddArgs, log: &Log) -> Result<ExitCode> {
     let AddArgs { to, mut run } = args;
     // Variables are for runs of any command; what this one says overrides them.
-    let is_flag = |flag, value: Option<&OsStr>| value.is_some_and(|value| !is_of_variable(flag, value));
-    let absent = run.absent.and_then(|absent| absent.to_possible_value());
-    if is_flag("store", run.store.as_ref().map(|store| store.as_os_str()))
-        || is_flag("absent", absent.as_ref().map(|absent| OsStr::new(absent.get_name())))
-    {
+    if is_typed("--store") || is_typed("--absent") {
         bail!(WrongUse(
             "`nigh add STORE` names the store, and keeps what is there: leave out --store and --absent".into()
         ));
     }
-    if !run.against.is_empty() {
+    if is_typed("--against") {
         bail!(WrongUse(
             "--against compares a batch that is there: add it without, and then `nigh run --store STORE --against REFERENCE`".into()
         ));

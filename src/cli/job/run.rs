@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 
 use super::tasks::{TaskRole, task_role};
-use crate::cli::args::RunArgs;
+use crate::cli::args::{RunArgs, is_typed};
 use crate::cli::errors::{WrongUse, exit_code};
 use crate::cli::session::run_record::{RunRecord, check_metrics_file};
 use crate::cli::session::signals::leave_to_handler;
@@ -32,9 +32,10 @@ pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
 fn read_and_run(args: &RunArgs, log: &Log, record: &Arc<RunRecord>) -> Result<ExitCode> {
     let fields = args.fields.fields();
     // A reference says what to do: jobs/decontamination.toml is built in.
-    let of_reference = (!args.against.is_empty()).then_some(Path::new("jobs/decontamination.toml"));
+    let of_reference = is_typed("--against").then_some(Path::new("jobs/decontamination.toml"));
     let path = args.job.as_deref().or(of_reference);
     let JobWithFields { job, replaced } = read_job_with(path, &fields).map_err(WrongUse::from_error)?;
+    let args = &args.for_job(&job, is_typed);
     if !args.against.is_empty() && !matches!(&job, AnyJob::Study(study) if study.clone().against().is_some()) {
         bail!(WrongUse(format!(
             "{}: --against is for [decontamination]: make the week first, and then compare it, with `nigh run --against` or \

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
-use clap::{Args, Parser};
+use anyhow::{Result, bail};
+use clap::Args;
 
 use crate::cli::args::RunArgs;
 use crate::cli::errors::WrongUse;
@@ -72,13 +72,6 @@ impl StudiesArgs {
     }
 }
 
-/// The flags of one run.
-#[derive(Parser)]
-struct OneRun {
-    #[command(flatten)]
-    run: RunArgs,
-}
-
 /// A run of a study.
 struct StudyRun {
     study: AnyStudy,
@@ -120,7 +113,7 @@ pub(crate) fn run(args: &StudiesArgs, log: &Log) -> Result<ExitCode> {
         log.notice(&format!("{} of {count}: {command}", number + 1));
         let record = Arc::new(RunRecord::new(log));
         record.name(name, step.week);
-        let run_args = step.arguments(args)?;
+        let run_args = step.arguments(args);
         if let Err(error) = super::study::run(step.study, &config, &pool, &run_args, log, &record) {
             if log.is_stopped() {
                 return Err(error);
@@ -199,30 +192,19 @@ impl StudyRun {
         command_text(words.into_iter().chain(week))
     }
 
-    /// The flags of the run. Those of `nigh run` that are variables of the environment do not
-    /// matter here.
-    fn arguments(&self, args: &StudiesArgs) -> Result<RunArgs> {
-        let run = OneRun::try_parse_from(["run"]).context("a run has no flag that must be given")?.run;
-        Ok(RunArgs {
+    /// The flags of the run. Variables of flags of `nigh run` do not matter here.
+    fn arguments(&self, args: &StudiesArgs) -> RunArgs {
+        RunArgs {
             job: Some(self.job()),
             config: args.config.clone(),
-            input: Vec::new(),
-            against: Vec::new(),
             week: self.week.map(WeekName::Date),
             store: Some(args.store.clone()),
             mirror: args.mirror.clone(),
             workers: args.workers,
             processes: args.processes,
-            absent: None,
-            only_older: false,
-            replace: false,
-            dry_run: false,
             json: args.json,
-            metrics: None,
-            metrics_file: None,
             quiet: args.quiet,
-            verbose: false,
-            ..run
-        })
+            ..RunArgs::default()
+        }
     }
 }

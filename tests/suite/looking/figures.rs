@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::browser::{Browser, complaints};
 use crate::looking::table::records;
-use crate::program::{Made, data, rows_of, run, run_well, week};
+use crate::program::{Made, data, nigh, ran, rows_of, run, run_well, week};
 
 /// A store of the three shipped weeks.
 fn weeks() -> Made {
@@ -376,7 +376,9 @@ fn a_study_that_cannot_run_does_not_keep_others_from_running() {
     // More pairs than the job allows.
     std::fs::write(jobs.join("overlap.toml"), "[overlap]\nmax-pairs = 1\n").unwrap();
     let name = store.to_str().unwrap();
-    let ran = run(&["studies", name, "--quiet", "--jobs", jobs.to_str().unwrap()]);
+    // Variables are for `nigh run`.
+    let mut studies = nigh(&["studies", name, "--quiet", "--jobs", jobs.to_str().unwrap()]);
+    let ran = ran(studies.envs([("NIGH_WORKERS", "auto"), ("NIGH_REPLACE", "true"), ("NIGH_INPUT", "no-such-crawl")]));
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     // All but those that need a reference.
     let mut studies: BTreeSet<&str> =

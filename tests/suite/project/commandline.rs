@@ -500,6 +500,37 @@ fn flags_override_the_config() {
 }
 
 #[test]
+fn variables_that_a_job_has_no_use_for_are_left_out() {
+    let made = Made::new(&[]);
+    let store = made.store();
+    let store = store.to_str().unwrap();
+    let given = |arguments: &[&str], more: &[(&str, &str)]| {
+        let mut command = nigh(arguments);
+        command.envs([("NIGH_STORE", store), ("NIGH_AGAINST", "no-such-reference"), ("NIGH_DRY_RUN", "true")]);
+        let ran = ran(command.envs(more.iter().copied()));
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.stderr);
+        ran.stdout
+    };
+    let of_weeks = [("NIGH_WEEK", "monday"), ("NIGH_INPUT", "no-such-crawl"), ("NIGH_REPLACE", "true")];
+    for job in ["jobs/mirrors.toml", "jobs/evolution.toml"] {
+        given(&["run", job], &of_weeks);
+    }
+    // The probes of a study are no crawl.
+    let by_url = given(&["run", "jobs/mirrors-by-url.toml"], &[("NIGH_INPUT", "no-such-crawl")]);
+    assert!(by_url.contains("Weeks"), "{by_url}");
+    // A reference makes no decontamination of a week.
+    let input = data("week-2024-01-15/*.warc.gz");
+    for arguments in [&["run", "--week", "2024-01-15"][..], &["add", store, "--week", "2024-01-15"]] {
+        let plan = given(arguments, &[("NIGH_INPUT", input.to_str().unwrap()), ("NIGH_ABSENT", "keep")]);
+        assert!(plan.contains("2024-01-15"), "{plan}");
+    }
+    for flags in [["--replace"].as_slice(), &["--input", "x"], &["--week", "monday"]] {
+        let refused = run(&[&["run", "jobs/mirrors.toml", "--store", store][..], flags].concat());
+        assert!(refused.code == Some(2) && refused.stderr.contains(flags[0]), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn benchmarks_give_their_figures() {
     let input = data("week-2024-01-08");
     let input = ["--input", input.to_str().unwrap()];
