@@ -157,6 +157,11 @@ impl Log {
         }
     }
 
+    /// Writes lines as they are, such as those of a plan.
+    pub fn lines(&self, text: &str) {
+        let _ = write!(std::io::stderr(), "{}", printable_lines(text));
+    }
+
     /// Writes the progress of the run: `text` as a line, or `fields` as an event.
     pub fn progress(&self, text: impl FnOnce() -> String, fields: impl FnOnce() -> Value) {
         let fields = || match fields() {

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &RollUpArgs) -> Result<ExitCode> {
     };
     let roll_up = ReadStore::at(&args.store, |store| read(args, store))?;
     if std::io::stdin().is_terminal() && name == "stdin" {
-        eprintln!("nigh: reads lists of URLs from the terminal: an empty line ends a list");
+        let _ = writeln!(std::io::stderr(), "nigh: reads lists of URLs from the terminal: an empty line ends a list");
     }
     let mut out = std::io::stdout().lock();
     match lists(NumberedLines { file, name, number: 0, line: String::new() }, &roll_up, args.json, &mut out) {

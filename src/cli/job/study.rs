@@ -23,7 +23,6 @@ use crate::report::print;
 use crate::sheet::grouped;
 use crate::state::{PastWeek, Results, Store};
 use crate::studies::{AnyStudy, StudyInput, StudyPlan, StudySummary, StudyTask};
-use crate::text::printable_lines;
 
 /// Runs the job, and prints its summary.
 pub(crate) fn run(
@@ -58,7 +57,7 @@ pub(crate) fn run(
         return Ok(ExitCode::SUCCESS);
     }
     if args.verbose && !args.json {
-        eprint!("{}", printable_lines(&plan_text(&task, &folder)));
+        log.lines(&plan_text(&task, &folder));
     }
     let mut guard = early_guard.map_or_else(|| lock(&location, log), Ok)?;
     let store = take_work(store, pool, 0)?;

@@ -584,3 +584,16 @@ fn a_closed_stdout_is_not_an_error() {
     assert_eq!(command.stdout(writer).status().unwrap().code(), Some(0));
     assert_eq!(ran(&mut nigh(&["show", made.store().to_str().unwrap()])).code, Some(0));
 }
+
+#[test]
+fn a_closed_stderr_is_not_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    for job in ["jobs/example.toml", "jobs/overlap.toml"] {
+        let mut command = nigh(&["run", job, "--verbose", "--store", store.to_str().unwrap()]);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = command.stdout(std::process::Stdio::null()).stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{job}");
+    }
+}

@@ -35,7 +35,6 @@ use crate::report::{Disk, print};
 use crate::sheet::grouped;
 use crate::state::{Begun, Store, WeekJournal};
 use crate::summary::Summary;
-use crate::text::printable_lines;
 
 /// Makes the week, or resumes making it, and prints its summary.
 pub(crate) fn run(
@@ -159,7 +158,7 @@ fn make(
         log.warn(&text);
     }
     if args.verbose && !args.json {
-        eprint!("{}", printable_lines(&report::plan(&plan, &Disk::of(&plan)).to_string()));
+        log.lines(&report::plan(&plan, &Disk::of(&plan)).to_string());
     }
     stop_on_signals(log, &request.pool, guard.publish_handle(), {
         let (store, root) = (store.clone(), request.store.display().to_string());
