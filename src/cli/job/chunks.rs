@@ -51,9 +51,15 @@ pub(crate) fn run(
     let location = locate_store(&folder, args.mirror.as_deref(), config)?;
     location.store().check_writable()?;
     location.expect()?;
-    let mut guard = lock(&location, log)?;
-    let store = take_work(location.store(), pool, 0)?;
-    store.recover()?;
+    let (guard, store) = if args.dry_run {
+        location.look(&notify(log))?;
+        (None, location.store().clone())
+    } else {
+        let guard = lock(&location, log)?;
+        let store = take_work(location.store(), pool, 0)?;
+        store.recover()?;
+        (Some(guard), store)
+    };
     let manifest = read_manifest(&store, &folder)?;
     let committed = manifest.weeks.iter().find(|committed| committed.week == week);
     let committed = committed.with_context(|| format!("{} has no week {week}", folder.display()))?;
@@ -73,12 +79,17 @@ pub(crate) fn run(
     let inputs = named_inputs((&store, &store.whole(committed)?), inputs, &reading);
     let workers = WorkerCount::new(args.workers, config, pool).of_shards(manifest.method.shards as usize)?;
     warn_above_cores(workers, pool, log);
-    if args.dry_run {
+    let Some(mut guard) = guard else {
         let bytes = inputs.iter().map(|input| input.bytes).sum();
         let text = format!("{} files, {}", grouped(inputs.len() as u64), crate::config::Bytes(bytes));
-        print(&format!("Would make the chunks of week {week} of {} from {text}\n", folder.display()))?;
+        print(&if args.json {
+            let plan = serde_json::json!({ "plan": { "week": week, "inputs": inputs, "workers": workers } });
+            record.json_text(&plan, Done::DryRun)?
+        } else {
+            format!("Would make the chunks of week {week} of {} from {text}\n", folder.display())
+        })?;
         return Ok(ExitCode::SUCCESS);
-    }
+    };
     let plan = ChunksPlan {
         week: committed.clone(),
         earlier: Earlier::before(&manifest, week),

@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::cli::args::RunArgs;
 use crate::cli::errors::WrongUse;
+use crate::cli::print::print_json;
 use crate::cli::session::run_record::RunRecord;
 use crate::cli::session::signals::command_text;
 use crate::cli::session::{check_kernels, check_name, pool_of, read_manifest};
@@ -93,8 +94,13 @@ pub(crate) fn run(args: &StudiesArgs, log: &Log) -> Result<ExitCode> {
     let weeks = if args.last { std::slice::from_ref(last) } else { &weeks };
     let steps = steps(args, weeks, documents, &|text| log.notice(text))?;
     if args.dry_run {
-        let commands: String = steps.iter().map(|step| step.command(&args.store) + "\n").collect();
-        return print(&commands).map(|()| ExitCode::SUCCESS);
+        let commands: Vec<String> = steps.iter().map(|step| step.command(&args.store)).collect();
+        if args.json {
+            print_json(&serde_json::json!({ "commands": commands }))?;
+        } else {
+            print(&(commands.join("\n") + "\n"))?;
+        }
+        return Ok(ExitCode::SUCCESS);
     }
     let config = args.config.as_deref().map_or_else(|| Ok(Config::default()), read_config);
     let config = config.map_err(WrongUse::from_error)?;

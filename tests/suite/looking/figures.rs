@@ -233,6 +233,8 @@ fn all_studies_run_and_every_figure_has_the_numbers_of_the_tables() {
     let commands: Vec<&str> = plan.lines().collect();
     assert_eq!(commands.len(), 2 + 3 * 3 + 3, "{plan}");
     assert!(commands[0].contains("evolution.toml") && commands[2].ends_with("--week 2024-01-08"), "{plan}");
+    let json: Value = serde_json::from_str(&run_well(&["studies", name, "--dry-run", "--json"]).stdout).unwrap();
+    assert_eq!(json["commands"], json!(commands));
     let ran = run_well(&["studies", name, "--workers", "2"]);
     assert!(ran.stdout.contains("Evolution of clusters from 2024-01-08 to 2024-01-22"), "{}", ran.stdout);
     assert!(ran.stderr.contains("of 14: nigh run jobs/overlap.toml"), "{}", ran.stderr);

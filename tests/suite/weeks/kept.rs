@@ -137,6 +137,10 @@ fn chunks_are_made_later() {
     let job = ["run", "jobs/chunks.toml", "-q", "--store", path.to_str().unwrap(), "--week", WEEKS[1], "--input"];
     let made = |inputs: &[&str]| run_well(&[&job[..], inputs].concat()).stdout;
 
+    let planned = made(&[crawl.to_str().unwrap(), "--dry-run", "--json"]);
+    let planned: serde_json::Value = serde_json::from_str(&planned).unwrap();
+    assert!(planned["done"] == "dry run" && planned["plan"]["inputs"].as_array().unwrap().len() > 1, "{planned}");
+
     // A part of the crawl: the other pages are missing.
     let first = made(&[crawl.join("crawl-00000.warc.gz").to_str().unwrap()]);
     let found = chunks(&week(&path, WEEKS[1]));
