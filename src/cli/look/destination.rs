@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::records::short_hash;
+
 /// Where a file is to be written whole, or not at all.
 pub(super) struct Destination {
     /// The path that the user gave.
@@ -65,17 +67,40 @@ impl Destination {
             return write(File::options().write(true).open(&self.file).with_context(failed)?);
         }
         let name = self.file.file_name().with_context(|| format!("{} is no name of a file", self.path.display()))?;
-        let unfinished =
-            self.file.with_file_name(format!(".{}.{}.unfinished", name.to_string_lossy(), std::process::id()));
-        let written =
-            File::options().write(true).create_new(true).open(&unfinished).with_context(failed).and_then(|file| {
-                write(file.try_clone().with_context(failed)?)?;
-                file.sync_all().and_then(|()| std::fs::rename(&unfinished, &self.file)).with_context(failed)
-            });
+        // In containers all processes may have one number.
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let writer = format!("{host} {} {}", std::process::id(), jiff::Timestamp::now());
+        let writer = short_hash(writer.as_bytes());
+        let unfinished = self.file.with_file_name(format!(".{}.{writer}.unfinished", name.to_string_lossy()));
+        let file = File::options().write(true).create_new(true).open(&unfinished).with_context(failed)?;
+        let written = file.try_clone().with_context(failed).and_then(write).and_then(|()| {
+            file.sync_all().and_then(|()| std::fs::rename(&unfinished, &self.file)).with_context(failed)
+        });
         if written.is_err() {
             // What is left of it is of no use; the first error counts.
             let _ = std::fs::remove_file(&unfinished);
         }
         written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unfinished_file_of_another_process_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
+        let left = folder.path().join(format!(".report.html.{}.unfinished", std::process::id()));
+        std::fs::write(&left, "another").unwrap();
+        let destination = Destination::at(&path).unwrap();
+        destination.write(b"whole").unwrap();
+        assert!(destination.write_by(|_| anyhow::bail!("the disk is full")).is_err());
+        assert_eq!(
+            (std::fs::read(&path).unwrap(), std::fs::read(&left).unwrap()),
+            (b"whole".to_vec(), b"another".to_vec())
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }
