@@ -31,9 +31,9 @@ pub(crate) fn run(
     record: &Arc<RunRecord>,
 ) -> Result<ExitCode> {
     let wrong_use = |text: &str| WrongUse(format!("{}: {text}", args.job_name()));
-    if args.replace || args.allow_empty || args.absent.is_some() || args.only_older {
+    if args.replace || args.allow_empty || args.no_accuracy || args.absent.is_some() || args.only_older {
         bail!(wrong_use(
-            "--replace, --allow-empty, --absent and --only-older are for jobs that make a week: this job adds a table to one"
+            "--replace, --allow-empty, --no-accuracy, --absent and --only-older are for jobs that make a week: this job adds a table to one"
         ));
     }
     if !pool.is_this_process() {

@@ -98,8 +98,8 @@ fn check_flags(study: &mut AnyStudy, args: &RunArgs) -> Result<PathBuf> {
     if args.replace {
         return wrong_use("--replace is for jobs that make one week: this job always replaces its tables");
     }
-    if args.absent.is_some() || args.only_older {
-        return wrong_use("--absent and --only-older are for jobs that make a week");
+    if args.allow_empty || args.no_accuracy || args.absent.is_some() || args.only_older {
+        return wrong_use("--allow-empty, --no-accuracy, --absent and --only-older are for jobs that make a week");
     }
     let Some(store) = study.store() else {
         return wrong_use("no store: give --store DIR, or set it in the job");

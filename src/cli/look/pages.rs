@@ -23,7 +23,7 @@ pub(super) struct PagesArgs {
     #[arg(long, value_name = "ID", conflicts_with_all = ["url", "host", "changes", "job", "avoid"])]
     cluster: Option<i64>,
     /// Say what is known of a page, given by its URL or id.
-    #[arg(long, value_name = "URL_OR_ID", conflicts_with_all = ["host", "level", "changes", "job", "avoid"])]
+    #[arg(long, value_name = "URL_OR_ID", conflicts_with_all = ["host", "level", "top", "changes", "job", "avoid"])]
     url: Option<String>,
     /// List the pages of a host, those of the largest clusters first.
     #[arg(long, value_name = "HOST", conflicts_with_all = ["level", "changes", "job", "avoid"])]
