@@ -157,7 +157,7 @@ impl Browse<'_> {
     pub(super) fn near_text(&self, given: &str, is_scan: bool) -> Result<(String, Html)> {
         let title = "Pages that are most like a text".to_owned();
         let mut body = text_form(given);
-        let Ok(query) = Query::of_text(self.week, given.as_bytes(), false) else {
+        let Some(query) = Query::of_text(self.week, given.as_bytes(), false)? else {
             body.add(&paragraph("The text has no word."));
             return Ok((title, body));
         };

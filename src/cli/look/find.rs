@@ -46,7 +46,7 @@ pub(in crate::cli) fn find(args: &FindArgs) -> Result<ExitCode> {
     let text = args.text.as_deref().map(read).transpose()?;
     let found = args.look.of_week(&[FeatureRow::NAME], |week, _| {
         let query = match (&text, &args.url) {
-            (Some((bytes, is_html)), _) => Query::of_text(week, bytes, *is_html)?,
+            (Some((bytes, is_html)), _) => Query::of_text(week, bytes, *is_html)?.context("the text has no word")?,
             (None, url) => Query::of_page(week, url.as_deref().unwrap_or_default())?,
         };
         nearest(week, &query, args.top.get(), args.all)

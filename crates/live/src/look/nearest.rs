@@ -67,17 +67,16 @@ pub struct NearPage {
 }
 
 impl Query {
-    /// A text, in the form in which the store compares texts. `is_html` says that it is a page with
-    /// markup.
+    /// A text, in the form in which the store compares texts; `None` if it has no word. `is_html`
+    /// says that it is a page with markup.
     ///
     /// # Errors
-    /// If it has no word.
-    pub fn of_text(week: &LookedWeek<'_>, bytes: &[u8], is_html: bool) -> Result<Query> {
+    /// If this program cannot read words as the store does.
+    pub fn of_text(week: &LookedWeek<'_>, bytes: &[u8], is_html: bool) -> Result<Option<Query>> {
         let mut fingerprinter = Fingerprinter::of_method(&week.method)?;
         let PageFacts { words, sketch, .. } =
             if is_html { fingerprinter.html(bytes, None, None) } else { fingerprinter.plain(bytes, None) };
-        ensure!(words > 0, "the text has no word");
-        Ok(Query { sketch, own: None })
+        Ok((words > 0).then_some(Query { sketch, own: None }))
     }
 
     /// A page of the week, by its URL or id.
