@@ -128,7 +128,7 @@ impl AskedPage {
                 let text = given.need("text")?;
                 if text.len() > MOST_TEXT {
                     return Err(Refusal::bad(format!(
-                        "text has more than {MOST_TEXT} bytes: `nigh find` has no limit"
+                        "text has more than {MOST_TEXT} bytes: `nigh find` takes longer ones"
                     )));
                 }
                 let is_scan = match given.take("scan").as_deref() {

@@ -1,5 +1,6 @@
 //! `nigh find`: the documents of a week that are most like a text or a page.
 
+use std::fs::File;
 use std::io::Read as _;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -43,10 +44,19 @@ pub(in crate::cli) struct FindArgs {
 
 /// Prints the documents that are most like a text.
 pub(in crate::cli) fn find(args: &FindArgs) -> Result<ExitCode> {
-    let text = args.text.as_deref().map(read).transpose()?;
-    let found = args.look.of_week(&[FeatureRow::NAME], |week, _| {
-        let query = match (&text, &args.url) {
-            (Some((bytes, is_html)), _) => Query::of_text(week, bytes, *is_html)?.context("the text has no word")?,
+    let mut text: Option<(Vec<u8>, bool)> = None;
+    let found = args.look.of_week(&[FeatureRow::NAME], |week, reading| {
+        let query = match (&args.text, &args.url) {
+            (Some(name), _) => {
+                // A week that is replaced meanwhile is looked at again; standard input is read once.
+                let (bytes, is_html) = match text.take() {
+                    Some(text) => text,
+                    None => read(name, reading.page_limit())?,
+                };
+                let query = Query::of_text(week, &bytes, is_html)?;
+                text = Some((bytes, is_html));
+                query.context("the text has no word")?
+            }
             (None, url) => Query::of_page(week, url.as_deref().unwrap_or_default())?,
         };
         nearest(week, &query, args.top.get(), args.all)
@@ -54,15 +64,24 @@ pub(in crate::cli) fn find(args: &FindArgs) -> Result<ExitCode> {
     args.look.print(&found, of_nearest)
 }
 
-/// The bytes of a text, and whether it has markup.
-fn read(name: &str) -> Result<(Vec<u8>, bool)> {
+/// The first `limit` bytes of a text, as many as a run reads of a page, and whether it has markup.
+fn read(name: &str, limit: usize) -> Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
     if name == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
-        return Ok((bytes, false));
+        let read = std::io::stdin().lock().take(limit as u64).read_to_end(&mut bytes);
+        read.context("cannot read standard input")?;
+    } else {
+        let read = File::open(name).and_then(|file| file.take(limit as u64).read_to_end(&mut bytes));
+        read.with_context(|| format!("cannot read {name}"))?;
+    }
+    // A letter that is cut is left out: with a part of it the text would not be UTF-8.
+    if bytes.len() == limit
+        && let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
     }
     let lower = name.to_lowercase();
-    let bytes = std::fs::read(name).with_context(|| format!("cannot read {name}"))?;
     Ok((bytes, lower.ends_with(".html") || lower.ends_with(".htm")))
 }
 

@@ -253,6 +253,9 @@ fn the_nearest_documents_are_those_of_brute_force() {
         let near = nearest(&week, *doc, 0);
         let (way, found) = found(&["find", store, "--url", &urls[doc], "--all", "--top", "8", "--json"]);
         assert_eq!((way, &found), ("features".into(), &near[..near.len().min(8)].to_vec()));
+        // The page itself is none of those that it is compared with.
+        let said = json(&["find", store, "--url", &urls[doc], "--all", "--json"]);
+        assert_eq!(said["candidates"], vectors(&week).len() - 1, "{said}");
     }
 
     // The next week adds to the index; without deleted pages nothing else changes it.
@@ -293,6 +296,12 @@ fn a_text_is_found_again() {
         let said = json(&["find", &store, "--text", &path(name), "--json"]);
         assert_eq!(said["found"][0]["page"]["name"], id, "{said}");
     }
+    // Texts are cut as the run has cut them.
+    let cut_job = text_job.replace("[cluster]\n", "[cluster]\n[cluster.read]\nmax-page-bytes = 200\n");
+    let (job, cut) = (crate::program::job(folder.path(), &cut_job), path("cut"));
+    run_well(&["run", job.to_str().unwrap(), "-q", "--week", "2024-01-08", "--store", &cut, "--input", &inputs]);
+    let said = json(&["find", &cut, "--text", &path("query.txt"), "--json"]);
+    assert!(said["found"][0]["page"]["name"] == "n7" && said["found"][0]["similarity"] == 1.0, "{said}");
     std::fs::write(path("empty.txt"), " \n").unwrap();
     for (name, message) in [("empty.txt", "has no word"), ("nothing.txt", "cannot read")] {
         let failed = run(&["find", &store, "--text", &path(name)]);

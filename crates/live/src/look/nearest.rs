@@ -180,9 +180,12 @@ fn by_features(week: &LookedWeek<'_>, query: &Query, top: usize) -> Result<(u64,
     let mut sketches = week.whole_sketches()?;
     while let Some(batch) = sketches.batch()? {
         for (doc, features) in batch.docs.iter().zip(batch.features.chunks_exact(week.method.features)) {
+            if query.own == Some(*doc) {
+                continue;
+            }
             let equal = equal_features(features, &query.sketch.features);
             compared += 1;
-            if equal > 0 && query.own != Some(*doc) {
+            if equal > 0 {
                 best.insert((Reverse(equal), *doc));
                 if best.len() > top {
                     best.pop_last();
