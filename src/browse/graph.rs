@@ -142,7 +142,9 @@ pub(super) fn picture(nodes: &[GraphNode], links: &[GraphLink], joining: &[Graph
     html.text("A ring is the page that stays if duplicates are removed.");
     for GraphLink { page, neighbour, .. } in joining {
         let [a, b] = [page, neighbour].map(|place| &nodes[*place].label);
-        html.text(format!(" {a} and {b} are not in the list: by their features they join two groups of pages."));
+        html.text(format!(
+            " The link of {a} and {b} is not in the list: by its features it joins two groups of pages."
+        ));
     }
     if lines.iter().filter(|line| line.above.is_none()).count() > 1 {
         html.text(" Groups without a line between them are joined by links that are not shown here.");
@@ -170,6 +172,13 @@ mod tests {
         let is_one = |a: usize, b: usize| found[a] == found[b];
         assert!(is_one(0, 1) && is_one(0, 2) && is_one(0, 3), "{found:?}");
         assert!(!is_one(0, 4) && !is_one(4, 5) && !is_one(0, 5), "{found:?}");
+    }
+
+    #[test]
+    fn a_link_of_features_is_told_as_one() {
+        let node = |label: &str| GraphNode { label: label.to_owned(), name: label.to_owned(), stays: false };
+        let text = picture(&[node("3"), node("7")], &[], &[link(0, 1)]).into_text();
+        assert!(text.contains("The link of 3 and 7 is not in the list"), "{text}");
     }
 
     #[test]
