@@ -88,8 +88,6 @@ pub(super) struct Index {
     findings: SortedRowFile,
     /// Those whose rows name two hosts come first.
     pub(super) of_studies: Vec<HostFindings>,
-    // Has the files of the sorted rows.
-    _scratch: Scratch,
 }
 
 /// What an index is made of.
@@ -154,6 +152,8 @@ impl Sources<'_> {
     /// # Errors
     /// If a table cannot be read, a temporary file cannot be written, or the user stops it.
     pub(super) fn index(&self) -> Result<Index> {
+        // It goes at the end of this function. The files of sorted rows stay open, without names, so
+        // that nothing is left behind, however the process ends.
         let scratch = Scratch::new()?;
         let OfWeeks { members, changes, change_files, before } = self.weeks(&scratch)?;
         let (clusters, hosts, of_hosts) = self.pages(&scratch, &before)?;
@@ -181,18 +181,7 @@ impl Sources<'_> {
             numbers
         };
         let orders = ClusterOrder::ALL.map(ordered);
-        Ok(Index {
-            orders,
-            clusters,
-            hosts,
-            members,
-            of_hosts,
-            changes,
-            change_files,
-            findings,
-            of_studies,
-            _scratch: scratch,
-        })
+        Ok(Index { orders, clusters, hosts, members, of_hosts, changes, change_files, findings, of_studies })
     }
 
     /// What is read of all weeks.

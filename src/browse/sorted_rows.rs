@@ -22,7 +22,7 @@ pub(super) type IndexRow = [u64; 3];
 /// The bytes of a row in the file.
 const ROW: u64 = size_of::<IndexRow>() as u64;
 
-/// A folder for files that are needed until the process ends, or this is dropped.
+/// A folder for files whose names are needed until this is dropped. Files that are open stay.
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
