@@ -210,7 +210,7 @@ class Store:
 
         if (text is None) == (url is None):
             raise ValueError("give a text, or a URL or id by url=")
-        flags = ["--text", "-"] if text is not None else ["--url", url or ""]
+        flags = ["--text", "-"] if text is not None else [f"--url={url}"]
         flags += ["--top", str(top)] + (["--all"] if all else []) + ([] if week is None else ["--week", week])
         written = None if text is None else text.encode("utf-8", errors="surrogatepass")
         printed, _ = execute(("find", self.path, "--json", *flags), feed=None if written is None else lambda pipe: _write(pipe, written))
@@ -275,9 +275,10 @@ class Store:
             "since": since,
             "week": week,
         }
-        named = [part for name, value in given.items() if value is not None for part in (f"--{name}", str(value))]
+        # Names of columns may begin with a hyphen, as ids may.
+        named = [f"--{name}={value}" for name, value in given.items() if value is not None]
         named += ["--only-older"] if only_older else []
-        named += [part for old, new in (rename or {}).items() for part in ("--rename", f"{old}={new}")]
+        named += [f"--rename={old}={new}" for old, new in (rename or {}).items()]
         written: dict[str, Any] = json.loads(run("export", self.path, "--out", out, "--json", *named, *flags))
         return written
 

@@ -587,6 +587,8 @@ class Memory(unittest.TestCase):
         self.assertEqual(store.find(url="k3", top=1).num_rows, 1)
         self.assertEqual(store.find("nothing like it").num_rows, 0)
         self.assertEqual(store.find("nothing like it").schema, found.schema)
+        store.add(pa.table({"key": ["-17"], "text": [texts()[3]]}), week="2024-01-03", **method)
+        self.assertIn("k3", store.find(url="-17")["name"].to_pylist())
         with self.assertRaises(ValueError):
             store.find()
         with self.assertRaises(nigh.Failed):
