@@ -152,8 +152,8 @@ impl Sources<'_> {
     /// # Errors
     /// If a table cannot be read, a temporary file cannot be written, or the user stops it.
     pub(super) fn index(&self) -> Result<Index> {
-        // It goes at the end of this function. The files of sorted rows stay open, without names, so
-        // that nothing is left behind, however the process ends.
+        // It goes at the end of this function. The files of sorted rows stay open without names, so
+        // nothing is left behind, however the process ends.
         let scratch = Scratch::new()?;
         let OfWeeks { members, changes, change_files, before } = self.weeks(&scratch)?;
         let (clusters, hosts, of_hosts) = self.pages(&scratch, &before)?;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
-use arrow_array::{Array, BooleanArray, Int64Array, StringArray};
+use arrow_array::{Array, Int64Array, StringArray};
 use serde::Serialize;
 
 use crate::records::Week;
@@ -81,11 +81,12 @@ pub fn changes(week: Week, tables: &WeekTables, last: &WeekTables, since: Since)
     let mut names: HashMap<i64, Option<String>> = rows.iter().map(|row| (row.cluster_id, None)).collect();
     for tables in [tables, last] {
         for rows_of_file in tables.all(ClusterRow::NAME) {
-            Scan::open(rows_of_file, &["doc", "id", "url", "cluster_id", "canonical"])?.for_each(|batch| {
+            Scan::open(rows_of_file, &["doc", "id", "url", "cluster_id", "similar_root"])?.for_each(|batch| {
                 let (docs, ids): (&Int64Array, &Int64Array) = (field(batch, "doc")?, field(batch, "cluster_id")?);
                 let (given, pages): (&StringArray, &StringArray) = (field(batch, "id")?, field(batch, "url")?);
-                let canonical: &BooleanArray = field(batch, "canonical")?;
-                for row in (0..batch.num_rows()).filter(|row| canonical.value(*row) && !ids.is_null(*row)) {
+                let roots: &Int64Array = field(batch, "similar_root")?;
+                let is_root = |row: &usize| roots.value(*row) == docs.value(*row) && !ids.is_null(*row);
+                for row in (0..batch.num_rows()).filter(is_root) {
                     if let Some(name) = names.get_mut(&ids.value(row)) {
                         name.get_or_insert_with(|| {
                             let name = maybe_text(pages, row).or_else(|| maybe_text(given, row));

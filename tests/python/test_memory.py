@@ -598,7 +598,7 @@ class Memory(unittest.TestCase):
         store, said = nigh.open(self.folder / "store", create=True), io.StringIO()
         with contextlib.redirect_stderr(said):
             store.add(table().slice(0, 30), id="key", similarity=0.8, week="2024-01-01", keep="longest")
-            self.assertEqual(said.getvalue(), "")
+            self.assertNotIn("chose", said.getvalue())
             store.add(table().slice(30), id="key", similarity=0.8, week="2024-01-02")
         self.assertIn("chose the canonical document of a cluster by", said.getvalue())
 

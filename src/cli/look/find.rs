@@ -48,7 +48,7 @@ pub(in crate::cli) fn find(args: &FindArgs) -> Result<ExitCode> {
     let found = args.look.of_week(&[FeatureRow::NAME], |week, reading| {
         let query = match (&args.text, &args.url) {
             (Some(name), _) => {
-                // A week that is replaced meanwhile is looked at again; standard input is read once.
+                // A week that is replaced meanwhile is read again; standard input is read once.
                 let (bytes, is_html) = match text.take() {
                     Some(text) => text,
                     None => read(name, reading.page_limit())?,

@@ -156,9 +156,8 @@ fn each_batch_is_read_again_by_the_columns_of_its_own_job() {
         assert_eq!(named, why);
         let verified = format!("verified-{number}");
         copy_folder(&folder.join(&store), &folder.join(&verified));
-        let verify =
-            ["verify", &verified, "-q", "--similarity", "0.85", "--by", "exact", "--input", name, "second.jsonl"];
-        run_in(folder, &verify);
+        let exact = ["-q", "--similarity", "0.85", "--by", "exact"];
+        run_in(folder, &[&["verify", &verified, "--input", name, "second.jsonl"][..], &exact].concat());
         run_in(folder, &["run", "passages.toml", "-q", "--store", &store]);
         let passages = run_in(folder, &["table", &store, "passages/passages"]).stdout;
         assert!(passages.lines().count() == 3 && passages.contains(",1,60,"), "{name}: {passages}");

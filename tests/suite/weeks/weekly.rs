@@ -12,7 +12,7 @@ use nigh::tables::{Scan, field};
 use crate::studies::evolution::assert_evolution_is_right;
 use nigh::tables::WEEK_TABLES;
 
-use crate::program::{copy_folder, corpus, data, files, has_week, nigh, records, run, run_well, tables};
+use crate::program::{copy_folder, corpus, data, files, has_week, nigh, records, rows_of, run, run_well, tables};
 
 const WEEKS: [&str; 3] = ["2024-01-08", "2024-01-15", "2024-01-22"];
 
@@ -366,7 +366,7 @@ fn cluster_ids(map: &BTreeMap<String, Clustered>) -> BTreeSet<i64> {
 
 #[test]
 fn clusters_keep_their_ids_and_every_change_is_listed() {
-    let weeks = Weeks::shipped("delta", "", &["--workers", "3"]);
+    let weeks = Weeks::shipped("delta", "canonical = \"longest\"", &["--workers", "3"]);
     let mut known = cluster_ids(&cluster_map(&weeks.week(WEEKS[0])));
     for pair in WEEKS.windows(2) {
         assert_cluster_ids_and_changes_are_right(&weeks, pair[0], pair[1], &known);
@@ -380,6 +380,15 @@ fn clusters_keep_their_ids_and_every_change_is_listed() {
     let json = run_well(&["show", store.to_str().unwrap(), "--changes", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["week"], WEEKS[2]);
+    // A cluster has the name of its root, whichever page stays.
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for week in &WEEKS[1..] {
+        let rows = rows_of(&weeks.week(week), "clusters", &["doc", "similar_root", "cluster_id", "url"]);
+        names.extend(rows.into_iter().filter(|row| row[0] == row[1]).map(|row| (row[2].clone(), row[3].clone())));
+    }
+    for event in json["largest"].as_array().unwrap() {
+        assert_eq!(event["name"], names[&event["cluster_id"].to_string()], "{event}");
+    }
     let first = run(&["show", store.to_str().unwrap(), "--changes", "--week", WEEKS[0]]);
     assert!(first.code == Some(1) && first.stderr.contains("is the first"), "{}", first.stderr);
 }
