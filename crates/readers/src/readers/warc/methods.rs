@@ -4,13 +4,13 @@
 //! answers HEAD has no content. A request belongs to the response
 //!
 //! 1. that it names by WARC-Concurrent-To, or that names it so;
-//! 2. else, if it names none, to the one of its URL directly before or after it. Records of other
-//!    types between them do not count.
+//! 2. else, if neither names a record, to the one of its URL directly before or after it. Records
+//!    of other types between them do not count.
 //!
 //! A request before its response is remembered for the next 256 KiB of the file, so that a piece of
 //! a file is read as the whole is. One after its response finds it only while the reader holds it
-//! back ([`held`](super::held)). Of requests by GET none but the last is kept, as some numbers, so
-//! they cost next to nothing.
+//! back ([`held`](super::held)). Of requests by GET those that name a response are kept until it
+//! comes, of the others none but the last, as some numbers, so they cost next to nothing.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ use super::record::{CONCURRENT, RecordHead, hash};
 
 /// The stored bytes for which a request is remembered.
 pub const REACH: u64 = 256 << 10;
-/// The most requests by other methods that are remembered. Many can be in one compressed member.
+/// The most requests that are remembered. Many can be in one compressed member.
 const REMEMBERED: usize = 4096;
 
 /// The method of a request.
@@ -68,17 +68,22 @@ impl Ties {
         names(self, other) || names(other, self)
     }
 
-    /// Whether this is a request that names no record, for the URL of a response.
+    /// Whether this is a request for the URL of a response, and neither names a record.
     fn asks_for(&self, response: &Ties) -> bool {
-        self.concurrent_to == [0; CONCURRENT] && self.url != 0 && self.url == response.url
+        !self.names_a_record() && !response.names_a_record() && self.url != 0 && self.url == response.url
+    }
+
+    fn names_a_record(&self) -> bool {
+        self.concurrent_to != [0; CONCURRENT]
     }
 }
 
 /// What the requests so far say.
 #[derive(Default)]
 pub struct Methods {
-    /// The places of requests by other methods that belong to no response so far.
-    others: VecDeque<(u64, Ties, RequestMethod)>,
+    /// The places of requests that may belong to a later response: those by other methods than GET,
+    /// and those that name one.
+    requests: VecDeque<(u64, Ties, RequestMethod)>,
     /// The last request or response, unless what belongs to it is known, with its place.
     last: Option<(u64, Ties, LastRecord)>,
 }
@@ -94,23 +99,25 @@ impl Methods {
     /// Takes the response at a place. Returns the method of its request, if that came before.
     pub fn response(&mut self, offset: u64, response: &Ties) -> Option<RequestMethod> {
         let is_far = |place: u64| offset.saturating_sub(place) > REACH;
-        while self.others.front().is_some_and(|(place, ..)| is_far(*place)) {
-            self.others.pop_front();
+        while self.requests.front().is_some_and(|(place, ..)| is_far(*place)) {
+            self.requests.pop_front();
         }
-        let other = self.others.iter().find(|(_, request, _)| request.name(response)).map(|(.., method)| *method);
-        let before = match self.last {
-            Some((place, request, LastRecord::Request(method)))
+        let named = self.requests.iter().position(|(_, request, _)| request.name(response));
+        let method = match (named, self.last) {
+            // Several records may name one request; of GET it makes no difference.
+            (Some(number), _) if self.requests[number].2 != RequestMethod::Get => Some(self.requests[number].2),
+            (Some(number), _) => self.requests.remove(number).map(|(.., method)| method),
+            (None, Some((place, request, LastRecord::Request(method))))
                 if !is_far(place) && (request.name(response) || request.asks_for(response)) =>
             {
+                if self.requests.back().is_some_and(|(_, last, _)| *last == request) {
+                    self.requests.pop_back();
+                }
                 Some(method)
             }
             _ => None,
         };
-        let method = other.or(before);
         self.last = method.is_none().then_some((offset, *response, LastRecord::Response));
-        if before.is_some_and(|method| method != RequestMethod::Get) {
-            self.others.pop_back();
-        }
         method
     }
 
@@ -129,10 +136,10 @@ impl Methods {
             return before;
         }
         self.last = Some((offset, request, LastRecord::Request(method)));
-        if method != RequestMethod::Get {
-            self.others.push_back((offset, request, method));
-            if self.others.len() > REMEMBERED {
-                self.others.pop_front();
+        if method != RequestMethod::Get || request.names_a_record() {
+            self.requests.push_back((offset, request, method));
+            if self.requests.len() > REMEMBERED {
+                self.requests.pop_front();
             }
         }
         None
@@ -159,6 +166,53 @@ mod tests {
             ("GET", RequestMethod::Get),
         ] {
             assert_eq!(RequestMethod::of(block.as_bytes()), method, "{block}");
+        }
+    }
+    #[test]
+    fn names_say_more_than_neighbours() {
+        use RequestMethod::{Get, Head, Other};
+        let ties = |id: u64, names: u64| {
+            let mut concurrent_to = [0; CONCURRENT];
+            concurrent_to[0] = names;
+            Ties { id, url: 7, concurrent_to }
+        };
+        /// A request with its method, or a response with the method that is found; ids and names.
+        type Record = (Option<RequestMethod>, Option<Option<RequestMethod>>, [u64; 2]);
+        let cases: [&[Record]; 5] = [
+            // Responses name their requests.
+            &[
+                (Some(Get), None, [1, 0]),
+                (Some(Head), None, [2, 0]),
+                (None, Some(None), [3, 1]),
+                (None, Some(Some(Head)), [4, 2]),
+            ],
+            // One request names its response, the other is named.
+            &[
+                (Some(Get), None, [1, 3]),
+                (Some(Head), None, [2, 0]),
+                (None, Some(Some(Get)), [3, 0]),
+                (None, Some(Some(Head)), [4, 2]),
+            ],
+            // Behind the request of another response.
+            &[(Some(Get), None, [1, 0]), (None, Some(None), [4, 2]), (Some(Head), None, [2, 0])],
+            // Neighbours, of which none names a record.
+            &[(Some(Other), None, [1, 0]), (None, Some(Some(Other)), [3, 0]), (None, Some(None), [4, 0])],
+            // A request that several name.
+            &[
+                (Some(Other), None, [1, 3]),
+                (None, Some(Some(Other)), [3, 0]),
+                (None, Some(Some(Other)), [5, 1]),
+                (None, Some(None), [6, 0]),
+            ],
+        ];
+        for records in cases {
+            let mut methods = Methods::default();
+            for (place, (request, response, [id, names])) in (0..).zip(records) {
+                match (request, response) {
+                    (Some(method), _) => drop(methods.request(place, ties(*id, *names), *method, false)),
+                    (_, found) => assert_eq!(Some(methods.response(place, &ties(*id, *names))), *found, "{records:?}"),
+                }
+            }
         }
     }
 }
