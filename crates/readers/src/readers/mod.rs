@@ -74,5 +74,7 @@ pub use self::pieces::{InputPiece, open_piece, pieces};
 pub use self::rows::{ColumnValue, LONGEST, SIGNATURE, Searched, ordered_arrow};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};
 pub use self::wacz::wacz_entries;
-pub use self::warc::{Dialect, arc_record, dechunk, end_of_head, split_head};
+pub use self::warc::{
+    Dialect, REACH as REQUEST_REACH, WITHIN as REQUEST_WITHIN, arc_record, dechunk, end_of_head, split_head,
+};
 pub use self::whole::PageKind;

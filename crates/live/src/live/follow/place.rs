@@ -21,6 +21,9 @@ pub struct Place {
     /// Items there that were taken: a member of a compressed file may have several.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) items: u64,
+    /// The bytes before, from which on records are read again: what they say of later ones counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) back: u64,
     /// What the file had when it was read.
     pub(super) seen: Seen,
 }

@@ -12,7 +12,7 @@ use super::Follower;
 use super::parts::{Parts, TakePart};
 use super::place::{Place, Seen};
 use crate::config::Reading;
-use crate::readers::{self, CountedIn, Format, Input, Item, Location, Reader};
+use crate::readers::{self, CountedIn, Format, Input, Item, Location, REQUEST_REACH, REQUEST_WITHIN, Reader};
 use crate::records::DocumentKey;
 
 /// Bad records at the end of a file that may still grow to good ones, at most.
@@ -33,7 +33,7 @@ pub(super) struct Tail {
 impl Tail {
     /// A place in the file as it is now.
     fn at(&self, at: u64, items: u64) -> Place {
-        Place { at, items, seen: self.seen }
+        Place { at, items, back: 0, seen: self.seen }
     }
 
     /// Reads lines.
@@ -76,8 +76,9 @@ impl Tail {
 
     /// Reads the pages of a WARC file.
     ///
-    /// An item counts when another one follows. Bad ones at the end may be parts of good ones:
-    /// these count when a good one follows.
+    /// An item counts when so many others follow that the request of a page is known as in a run,
+    /// or when the file is quiet. Bad ones at the end may be parts of good ones: these count when a
+    /// good one follows.
     pub(super) fn pages(&self, follower: &Follower, take: &mut TakePart<'_>) -> Result<()> {
         ensure!(
             follower.method.documents == DocumentKey::Url,
@@ -85,45 +86,48 @@ impl Tail {
         );
         let mut items = PlacedItems::open(self)?;
         let mut parts = Parts::new(follower, &self.name, self.place);
-        let mut waiting: VecDeque<(Item, [u64; 2])> = VecDeque::new();
-        while let Some((item, [at, number])) = items.next()? {
-            let is_good = !matches!(item, Item::Reject(_));
-            waiting.push_back((item, [at, number]));
-            // A good item is whole if anything follows it.
-            let is_counted = |waiting: &VecDeque<(Item, [u64; 2])>| {
-                let first_is_good = waiting.front().is_some_and(|(first, _)| !matches!(first, Item::Reject(_)));
-                waiting.len() > 1 && (first_is_good || is_good || waiting.len() > MAY_GROW)
-            };
-            while is_counted(&waiting) {
-                let next = waiting.get(1).map_or([at, number], |(_, next)| *next);
-                let Some((item, _)) = waiting.pop_front() else { break };
-                parts.item(item, self.at(next[0], next[1]));
+        let mut waiting: VecDeque<(Item, Place)> = VecDeque::new();
+        while let Some((item, place)) = items.next()? {
+            let is_last_good = is_good(&item);
+            waiting.push_back((item, place));
+            while waiting.len() > REQUEST_WITHIN && (is_last_good || is_good(&waiting[0].0) || waiting.len() > MAY_GROW)
+            {
+                add_first(&mut waiting, &mut parts);
                 parts.give_if_full(take)?;
             }
         }
-        // The last record may not be whole yet.
-        if let Some((Item::Page(page), [at, number])) = waiting.pop_front() {
-            // Of a member that is not whole the last bytes are still to come.
-            let length = page.entry.length.filter(|_| !items.reader.unread().ends_early);
-            let end = length.map(|length| page.offset + length);
-            // If a page is cut, segments of it may still come.
-            if self.is_quiet || (!page.cut && end == Some(self.size)) {
-                let next = end.map_or(self.at(at, number + 1), |end| self.at(end, 0));
-                parts.item(Item::Page(page), next);
+        if self.is_quiet {
+            let good = waiting.iter().rposition(|(item, _)| is_good(item)).map_or(0, |last| last + 1);
+            for _ in 0..good {
+                add_first(&mut waiting, &mut parts);
+                parts.give_if_full(take)?;
             }
         }
         Ok(parts.give(take)?)
     }
 }
 
+fn is_good(item: &Item) -> bool {
+    !matches!(item, Item::Reject(_))
+}
+
+/// Adds the first of the items that wait; the next part begins with the one after it.
+fn add_first(waiting: &mut VecDeque<(Item, Place)>, parts: &mut Parts<'_>) {
+    let Some((item, place)) = waiting.pop_front() else { return };
+    let behind = Place { items: place.items + 1, ..place };
+    parts.item(item, waiting.front().map_or(behind, |(_, next)| *next));
+}
+
 /// The items of a WARC file from a place on, each with its place: the byte of the last one that can
 /// be read without those before it, and its number from there on.
 struct PlacedItems {
     reader: Box<dyn Reader>,
-    begin: u64,
-    /// Items that were taken.
-    taken: u64,
-    last: Option<[u64; 2]>,
+    /// The place of the first item that was not taken.
+    from: Place,
+    last: Option<Place>,
+    /// Bytes from which on items can be read, ascending: from the first one on all requests are
+    /// read that may say something of the next item.
+    begins: VecDeque<u64>,
 }
 
 impl PlacedItems {
@@ -137,10 +141,11 @@ impl PlacedItems {
             stamp: String::new(),
             reading: None,
         };
-        let (reading, Place { at, items, .. }) = (Reading::default(), tail.place);
-        let mut reader = match at {
+        let (reading, from) = (Reading::default(), Place { seen: tail.seen, ..tail.place });
+        let begin = from.at.saturating_sub(from.back);
+        let reader = match begin {
             0 => readers::open(&input, &reading)?,
-            _ => readers::open_at(&input, &reading, at)?.context("archives are read from a record on")?,
+            _ => readers::open_at(&input, &reading, begin)?.context("archives are read from a record on")?,
         };
         // The place was checked with the file that is open here, and the reader has opened its path
         // again.
@@ -149,26 +154,33 @@ impl PlacedItems {
             id(tail.path.metadata()?) == id(tail.file.metadata()?),
             "another file was given this name while the file was opened: it is read at the next look"
         );
-        // So that the same items come wherever reading begins.
-        reader.without_waiting();
-        Ok(PlacedItems { reader, begin: at, taken: items, last: None })
+        Ok(PlacedItems { reader, from, last: None, begins: VecDeque::from([begin]) })
     }
 
     /// The next item that was not taken.
-    fn next(&mut self) -> Result<Option<(Item, [u64; 2])>> {
+    fn next(&mut self) -> Result<Option<(Item, Place)>> {
         while let Some(item) = self.reader.next()? {
             let can_begin = self.reader.counted_in() == CountedIn::Stored;
             let place = match self.last {
-                None => [self.begin, 0],
-                Some([at, _]) if can_begin && item.offset() > at => [item.offset(), 0],
-                Some([at, number]) => [at, number + 1],
+                None => Place { at: self.begins[0], items: 0, back: 0, ..self.from },
+                Some(last) if can_begin && item.offset() > last.at => self.begin(item.offset()),
+                Some(last) => Place { items: last.items + 1, ..last },
             };
             self.last = Some(place);
-            if place[0] > self.begin || place[1] >= self.taken {
+            if [place.at, place.items] >= [self.from.at, self.from.items] {
                 return Ok(Some((item, place)));
             }
         }
         Ok(None)
+    }
+
+    /// The place of an item that can be read without those before it.
+    fn begin(&mut self, at: u64) -> Place {
+        self.begins.push_back(at);
+        while self.begins.get(1).is_some_and(|begin| begin + REQUEST_REACH <= at) {
+            self.begins.pop_front();
+        }
+        Place { at, items: 0, back: at - self.begins[0], ..self.from }
     }
 }
 

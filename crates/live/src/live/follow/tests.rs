@@ -335,7 +335,7 @@ fn a_last_page_that_is_cut_is_taken_when_the_file_is_quiet() {
             let packed = |record: &[u8]| if is_packed { gzipped(record) } else { record.to_vec() };
             followed.append(name, &[packed(&response(0)), packed(record)].concat());
             followed.look();
-            assert_eq!(urls_of(&followed.lines), ["http://a.example/0"], "{case}");
+            assert_eq!(urls_of(&followed.lines), [""; 0], "the request of the first page may follow: {case}");
             followed.follower.quiet = Duration::ZERO;
             for _ in 0..2 {
                 followed.look();
@@ -366,7 +366,7 @@ fn a_file_that_is_replaced_while_it_is_opened_is_not_read_from_the_old_place() {
         let file = File::open(&path).unwrap();
         let size = file.metadata().unwrap().len();
         let seen = Seen::of(&file, size).unwrap();
-        let place = Place { at: response(0).len() as u64, items: 0, seen };
+        let place = Place { at: response(0).len() as u64, items: 0, back: 0, seen };
         if is_replaced {
             std::fs::rename(&other, &path).unwrap();
         }
@@ -383,6 +383,45 @@ fn a_file_that_is_replaced_while_it_is_opened_is_not_read_from_the_old_place() {
         } else {
             result.unwrap();
             assert_eq!(urls_of(&lines), ["http://a.example/1"]);
+        }
+    }
+}
+
+#[test]
+fn requests_count_wherever_they_stand_and_whenever_they_were_read() {
+    const PAGE: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>some words of a page";
+    let page = |number: usize| page_record(number, "response", "", PAGE);
+    let request = |of: usize, method: &str| {
+        let fields = format!("WARC-Concurrent-To: <urn:x:{of}>\r\n");
+        page_record(100 + of, "request", &fields, &format!("{method} / HTTP/1.1\r\n\r\n"))
+    };
+    // Behind their responses; before one, with others between; and of one that follows at once.
+    let mut records = vec![page(0), request(0, "GET"), page(1), request(1, "POST"), request(2, "POST"), page(3)];
+    records.extend([page(4), page(2), page(5), request(5, "HEAD"), page(6)]);
+    let many = (7..60).flat_map(|number| [page(number), request(number, if number % 3 == 0 { "POST" } else { "GET" })]);
+    records.extend(many);
+    let wanted: Vec<String> = [0, 3, 4, 6]
+        .into_iter()
+        .chain((7..60).filter(|number| number % 3 > 0))
+        .map(|number| format!("http://a.example/{number}"))
+        .collect();
+    for (name, packed) in [("a.warc", false), ("a.warc.gz", true)] {
+        let records = records.iter().map(|record| if packed { gzipped(record) } else { record.clone() });
+        let all: Vec<u8> = records.flatten().collect();
+        for piece in [170, 1111, 5000, all.len()] {
+            let mut followed = Followed::new(DocumentKey::Url);
+            for part in all.chunks(piece) {
+                followed.append(name, part);
+                followed.look();
+                followed.start_again();
+            }
+            followed.follower.quiet = Duration::ZERO;
+            for _ in 0..2 {
+                followed.look();
+                followed.start_again();
+            }
+            assert_eq!(urls_of(&followed.lines), wanted, "{name} {piece}");
+            assert_eq!(followed.bad, Vec::<String>::new());
         }
     }
 }

@@ -21,7 +21,10 @@ struct Wait {
     bytes: usize,
 }
 
-const FOR_REQUEST: Wait = Wait { items: 16, bytes: 1 << 20 };
+/// The items within which the request of a response follows it.
+pub const WITHIN: usize = 16;
+
+const FOR_REQUEST: Wait = Wait { items: WITHIN, bytes: 1 << 20 };
 const FOR_SEGMENTS: Wait = Wait { items: 4096, bytes: 64 << 20 };
 
 impl Wait {
