@@ -148,7 +148,7 @@ impl Fingerprinter {
     /// Reads plain text, as bytes in some charset. `label` is the charset of its HTTP header.
     pub fn plain(&mut self, body: &[u8], label: Option<&str>) -> PageFacts {
         let mut decoded = std::mem::take(&mut self.decoded);
-        let facts = self.bytes(charset::decode_bytes(body, label, &mut decoded), b'\n');
+        let facts = self.bytes(charset::decode_plain_bytes(body, label, &mut decoded), b'\n');
         self.decoded = decoded;
         facts
     }
@@ -172,7 +172,7 @@ impl Fingerprinter {
     /// The distinct shingles of plain text, as [`html_shingles`](Fingerprinter::html_shingles).
     pub fn plain_shingles(&mut self, body: &[u8], label: Option<&str>) -> Vec<u64> {
         let mut decoded = std::mem::take(&mut self.decoded);
-        let shingles = self.distinct_of(charset::decode_bytes(body, label, &mut decoded));
+        let shingles = self.distinct_of(charset::decode_plain_bytes(body, label, &mut decoded));
         self.decoded = decoded;
         shingles
     }
@@ -204,7 +204,7 @@ impl Fingerprinter {
     /// The words and shingles of plain text. `label` is the charset of its HTTP header.
     pub fn words_of_plain(&mut self, body: &[u8], label: Option<&str>) -> WordsAndShingles {
         let mut decoded = std::mem::take(&mut self.decoded);
-        let words = self.words_of(charset::decode_bytes(body, label, &mut decoded));
+        let words = self.words_of(charset::decode_plain_bytes(body, label, &mut decoded));
         self.decoded = decoded;
         words
     }

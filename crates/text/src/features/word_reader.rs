@@ -115,7 +115,7 @@ impl WordReader {
     /// header.
     pub fn plain<'a>(&'a mut self, body: &'a [u8], label: Option<&str>) -> Words<'a> {
         let WordReader { former, cutter, decoded, bounds, .. } = self;
-        words(former, cutter, bounds, charset::decode_bytes(body, label, decoded))
+        words(former, cutter, bounds, charset::decode_plain_bytes(body, label, decoded))
     }
 
     /// The words of a text.

@@ -14,7 +14,7 @@ const DETECTED_BYTES: usize = 64 << 10;
 ///
 /// 1. a byte order mark (UTF-8, UTF-16), which is then dropped;
 /// 2. the label of the HTTP header, `charset=` of its `Content-Type`;
-/// 3. the declaration in the first 2048 bytes of the page (`<meta>`, XML declaration);
+/// 3. the declaration in the first 2048 bytes of the page (`<meta>`, XML declaration), of HTML;
 /// 4. detection: UTF-8 if the whole body is UTF-8 (a character cut off at its end does not count),
 ///    else the detector's guess.
 ///
@@ -29,7 +29,22 @@ const DETECTED_BYTES: usize = 64 << 10;
 /// assert_eq!((&*text, charset.name()), ("café", "windows-1252"));
 /// ```
 pub fn decode<'a>(body: &'a [u8], header_label: Option<&str>) -> (Cow<'a, str>, &'static Encoding) {
-    let (encoding, body) = charset(body, header_label);
+    decode_from(charset(body, header_label, prescan))
+}
+
+/// Decodes plain text to UTF-8, as [`decode`]: the markup that it may show declares nothing.
+///
+/// ```
+/// # use nigh_text::text::charset::{decode, decode_plain};
+/// let text = "write <meta charset=iso-8859-1> or é".as_bytes();
+/// assert_eq!(decode_plain(text, None).0, "write <meta charset=iso-8859-1> or é");
+/// assert_eq!(decode(text, None).0, "write <meta charset=iso-8859-1> or Ã©");
+/// ```
+pub fn decode_plain<'a>(body: &'a [u8], header_label: Option<&str>) -> (Cow<'a, str>, &'static Encoding) {
+    decode_from(charset(body, header_label, |_| None))
+}
+
+fn decode_from<'a>((encoding, body): (&'static Encoding, &'a [u8])) -> (Cow<'a, str>, &'static Encoding) {
     let (text, _) = encoding.decode_without_bom_handling(body);
     (text, encoding)
 }
@@ -46,7 +61,15 @@ pub fn decode<'a>(body: &'a [u8], header_label: Option<&str>) -> (Cow<'a, str>, 
 /// assert_eq!(decode_bytes(b"caf\xe9", Some("utf-8"), &mut buffer), b"caf\xe9");
 /// ```
 pub fn decode_bytes<'a>(body: &'a [u8], header_label: Option<&str>, buffer: &'a mut String) -> &'a [u8] {
-    let (encoding, body) = charset(body, header_label);
+    bytes_from(charset(body, header_label, prescan), buffer)
+}
+
+/// Decodes plain text to bytes, as [`decode_bytes`]: the markup that it may show declares nothing.
+pub fn decode_plain_bytes<'a>(body: &'a [u8], header_label: Option<&str>, buffer: &'a mut String) -> &'a [u8] {
+    bytes_from(charset(body, header_label, |_| None), buffer)
+}
+
+fn bytes_from<'a>((encoding, body): (&'static Encoding, &'a [u8]), buffer: &'a mut String) -> &'a [u8] {
     if encoding == UTF_8 || encoding.is_ascii_compatible() && body.is_ascii() {
         return body;
     }
@@ -59,20 +82,18 @@ pub fn decode_bytes<'a>(body: &'a [u8], header_label: Option<&str>, buffer: &'a 
     buffer.as_bytes()
 }
 
-/// The charset of a body, and the body without its byte order mark.
-fn charset<'a>(body: &'a [u8], header_label: Option<&str>) -> (&'static Encoding, &'a [u8]) {
-    match Encoding::for_bom(body) {
-        Some((encoding, mark)) => (encoding, &body[mark..]),
-        None => (declared(body, header_label).unwrap_or_else(|| detect(body)), body),
-    }
-}
+/// What the markup of a body declares.
+type Declared = fn(&[u8]) -> Option<&'static Encoding>;
 
-/// The charset by the label of the header, or else by the markup of the page.
-fn declared(body: &[u8], header_label: Option<&str>) -> Option<&'static Encoding> {
-    header_label
+/// The charset of a body, and the body without its byte order mark.
+fn charset<'a>(body: &'a [u8], header_label: Option<&str>, declared: Declared) -> (&'static Encoding, &'a [u8]) {
+    if let Some((encoding, mark)) = Encoding::for_bom(body) {
+        return (encoding, &body[mark..]);
+    }
+    let labelled = header_label
         .map(|label| label.trim_matches(['"', '\'', ' ', '\t']))
-        .and_then(|label| Encoding::for_label_no_replacement(label.as_bytes()))
-        .or_else(|| prescan(body))
+        .and_then(|label| Encoding::for_label_no_replacement(label.as_bytes()));
+    (labelled.or_else(|| declared(body)).unwrap_or_else(|| detect(body)), body)
 }
 
 /// The charset of a body without mark or label.

@@ -129,7 +129,7 @@ impl PendingRows<'_> {
         let label = page.charset.as_deref();
         Ok(match &page.body {
             Body::Text(text) => (None, text.clone()),
-            Body::Plain(bytes) => (None, charset::decode(bytes, label).0.into_owned()),
+            Body::Plain(bytes) => (None, charset::decode_plain(bytes, label).0.into_owned()),
             Body::Html(bytes) => {
                 let (decoded, _) = charset::decode(bytes, label);
                 scan(decoded.as_bytes(), 0, chosen()?, &mut self.extract);

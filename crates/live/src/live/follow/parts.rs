@@ -114,7 +114,7 @@ fn line_of(page: &Page) -> Vec<u8> {
     let label = page.charset.as_deref();
     let (field, text) = match &page.body {
         Body::Html(bytes) => ("html", charset::decode(bytes, label).0),
-        Body::Plain(bytes) => ("text", charset::decode(bytes, label).0),
+        Body::Plain(bytes) => ("text", charset::decode_plain(bytes, label).0),
         Body::Text(text) => ("text", text.as_str().into()),
     };
     let mut line = serde_json::json!({ "url": page.url, field: text }).to_string().into_bytes();
