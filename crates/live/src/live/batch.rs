@@ -136,6 +136,8 @@ impl Line<'_> {
     }
 }
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Reads the records of a batch.
 ///
 /// # Errors
@@ -175,9 +177,12 @@ fn read_lines(bytes: &[u8], method: &Method, limits: &Limits, form: LineForm) ->
     let mut records = Vec::new();
     let mut next = 0;
     for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..) {
-        let at = next + line.len() - line.trim_ascii_start().len();
+        let text = line.trim_ascii_start();
+        // A file begins with it, or several that became one.
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).trim_ascii_start();
+        let at = next + line.len() - text.len();
         next += line.len() + 1;
-        let line = line.trim_ascii();
+        let line = text.trim_ascii_end();
         if line.is_empty() {
             continue;
         }
