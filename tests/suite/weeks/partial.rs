@@ -90,7 +90,7 @@ impl CrawledStore<'_> {
     }
 
     /// The rows of a week's table, those that are in the files of earlier weeks, too; sorted.
-    fn rows(&self, date: &str, table: &str, columns: &[&str]) -> Vec<Vec<String>> {
+    pub(super) fn rows(&self, date: &str, table: &str, columns: &[&str]) -> Vec<Vec<String>> {
         let store = Store::at(&self.store());
         let manifest = store.manifest().unwrap().unwrap();
         let committed = manifest.weeks.iter().find(|committed| committed.week.to_string() == date).unwrap();

@@ -72,6 +72,36 @@ fn a_deleted_page_without_words_does_not_count() {
     assert!(again.stderr.contains("`nigh delete` removes them"), "{}", again.stderr);
 }
 
+/// The week of the page that links did not know these.
+#[test]
+fn a_deletion_finds_pages_that_came_later_than_the_links_to_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = JOB.replace("shards = 4", "shards = 2");
+    let crawled = CrawledStore { folder: folder.path(), name: "store", input: "parts", job: &text };
+    let pages = |name: &str, urls: &[String], targets: &[String]| {
+        let line = |(number, (url, target)): (usize, (&String, &String))| {
+            let html = format!("{} <a href={target}>x</a>", html(number, 0));
+            serde_json::json!({"url": url, "html": html}).to_string() + "\n"
+        };
+        let path = folder.path().join(name);
+        std::fs::write(&path, urls.iter().zip(targets).enumerate().map(line).collect::<String>()).unwrap();
+        path
+    };
+    let urls = |host: &str| (0..30).map(|page| format!("http://{host}.example/{page}")).collect::<Vec<String>>();
+    let [first, later] = ["first", "later"].map(urls);
+    crawled.run(DATES[0], &pages("first.jsonl", &first, &later), &[]);
+    crawled.run(DATES[1], &pages("later.jsonl", &later, &first), &["--absent", "keep"]);
+    let targets = || {
+        let rows = crawled.rows(DATES[1], "links", &["target_url", "target_doc"]).into_iter();
+        rows.filter(|row| row[0].starts_with("http://later.")).map(|row| row[1] != "null").collect::<Vec<bool>>()
+    };
+    assert_eq!(targets(), [false; 30]);
+    let store = crawled.store();
+    let one_of_each = ["--url", &first[0], "--url", &later[1]];
+    run_well(&[&["delete", "--store", store.to_str().unwrap(), "--workers", "2"][..], &one_of_each].concat());
+    assert_eq!(targets(), [true; 28]);
+}
+
 /// One URL may have several answers in a crawl.
 #[test]
 fn a_page_is_gone_whatever_else_the_server_said() {

@@ -117,9 +117,7 @@ pub fn cluster(cx: &mut Context, plan: &Arc<Plan>) -> Result<Option<Summary>> {
     };
     let levels =
         [level(Level::Similar, similar, cx)?, level(Level::Identical, identical, cx)?, level(Level::Exact, exact, cx)?];
-    if plan.deletion.is_none() {
-        links(cx, plan, (&unfinished, &journal), &owned)?;
-    }
+    links(cx, plan, (&unfinished, &journal), &owned)?;
     let accuracy =
         if plan.accuracy { accuracy(cx, &week, (&levels[0], &wordless), links_sampled, &polynomials)? } else { None };
     cx.enter(Stage::Tables);

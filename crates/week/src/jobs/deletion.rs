@@ -4,7 +4,7 @@
 //! before the workers start:  the ids of the URLs to delete          (`matching_docs`, `write_deleted`)
 //! files of earlier weeks:    those with rows of deleted documents, or links to their URLs, also of versions that do not count   (`touched`)
 //! segments:                  those of the week, without the deleted documents and the links to their URLs   (`leave_out`)
-//!                            what stays in a touched file is written again: the week needs none of these
+//!                            what stays in a touched file is written again: the week needs none of these; its links are looked up
 //! roots, tables:             as of any later week (`cluster`), from the week as it was and what is deleted
 //! ```
 //!
@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use arrow_array::{Array as _, BooleanArray, Int64Array, RecordBatch, StringArray};
+use arrow_select::filter::filter_record_batch;
 use nigh_exchange::Context;
 
 use super::page_bundles::PageBundles;
@@ -34,8 +35,8 @@ use crate::state::{
 };
 use crate::structures::{CompactSort, Ownership};
 use crate::tables::{
-    CaptureRow, ChunkRow, DeletedRow, DocumentRow, FeatureRow, HostFailureRow, LinkRow, MissingRow, RedirectRow,
-    RejectRow, RowRange, Scan, Table, ValueRow, Writer, copy_rows, copy_rows_edited, field,
+    CaptureRow, ChunkRow, DeletedRow, DocumentRow, FeatureRow, FoundLinkRow, HostFailureRow, LinkRow, MissingRow,
+    RedirectRow, RejectRow, RowRange, Scan, Table, ValueRow, Writer, copy_rows, copy_rows_edited, field,
 };
 use crate::text::{UrlPatterns, canonical};
 use crate::watch::Stage;
@@ -291,7 +292,11 @@ impl FilteredWeek<'_> {
         if stay {
             return Ok(Segment { documents, urls, features, chunks, ..segment });
         }
-        let links = if segment.links > 0 { self.links(segment, &mut to.links)? } else { 0 };
+        let links = match segment.links {
+            0 => 0,
+            _ if is_written => self.links_again(segment, &mut to.found_links)?,
+            _ => self.links(segment, &mut to.links)?,
+        };
         Ok(Segment { wave, shard, documents, urls, features, links, chunks, origin: None })
     }
 
@@ -332,12 +337,27 @@ impl FilteredWeek<'_> {
     /// URLs. Returns how many rows remain.
     fn links(&self, segment: Segment, to: &mut BundleWriter<LinkRow<'static>>) -> Result<u64> {
         let from = self.tables.of_segment(LinkRow::NAME, &segment)?;
-        copy_rows(from, to.writer()?, &["doc", "target_url"], |batch| {
-            let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
-            let keep = |row| !self.is_deleted(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
-            Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect())
+        copy_rows(from, to.writer()?, &["doc", "target_url"], |batch| self.links_that_remain(batch))?;
+        to.end_piece(&segment.file())
+    }
+
+    /// As [`links`](FilteredWeek::links), of pages that stayed: as they were found on them. Of some
+    /// targets only a later week than that of the links has the document.
+    fn links_again(&self, segment: Segment, to: &mut BundleWriter<FoundLinkRow<'static>>) -> Result<u64> {
+        let from = self.tables.of_segment(LinkRow::NAME, &segment)?;
+        let writer = to.writer()?;
+        Scan::open(from, &["doc", "target_url"])?.for_each(|batch| {
+            let remaining = filter_record_batch(batch, &self.links_that_remain(batch)?)?;
+            if remaining.num_rows() > 0 { writer.push_rows(&remaining) } else { Ok(()) }
         })?;
         to.end_piece(&segment.file())
+    }
+
+    /// Which links are neither of deleted documents nor to their URLs.
+    fn links_that_remain(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let (docs, targets): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "target_url")?);
+        let keep = |row| !self.is_deleted(docs.value(row)) && !self.deletion.patterns.matches(targets.value(row));
+        Ok((0..batch.num_rows()).map(|row| Some(keep(row))).collect())
     }
 
     /// Copies the own rows of `captures` without those of deleted documents. A week of an older

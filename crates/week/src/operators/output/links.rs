@@ -55,8 +55,15 @@ pub fn links(
     (unfinished, journal): (&Unfinished, &WeekJournal),
     owned: &Ownership,
 ) -> Result<()> {
-    let mut segments = own_segments(journal, owned);
-    segments.retain(|segment| segment.links > 0 && segment.origin.is_none());
+    let mut segments = VecDeque::new();
+    for segment in own_segments(journal, owned) {
+        let is_own = segment.links > 0 && segment.origin.is_none();
+        // A deletion has copied most links with their targets.
+        let is_found = plan.deletion.is_none() || unfinished.find::<FoundLinkRow>(&segment.file())?.is_some();
+        if is_own && is_found {
+            segments.push_back(segment);
+        }
+    }
     let links = OwnLinks {
         index: cx.index() as u64,
         peers: cx.peers() as u64,
