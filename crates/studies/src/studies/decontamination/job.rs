@@ -65,7 +65,8 @@ pub enum ItemOf {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Runs of letters and digits, without case and diacritics, in normal form C.
+    /// Without case and diacritics, in normal form C; in a store of characters, runs of letters and
+    /// digits.
     #[default]
     Folded,
     /// As the store compares them.
@@ -154,18 +155,20 @@ impl Decontamination {
     /// Says what the words are that are compared, in the method of the store.
     ///
     /// # Errors
-    /// If documents are compared by their similarity, and not by the words of the store.
+    /// If documents are compared by their similarity, and words are not those of the store.
     pub(super) fn set_words(&self, method: &mut Method) -> Result<()> {
         if self.form == Form::Store {
             return Ok(());
         }
-        ensure!(
-            self.similarity.is_none() || method.rule == WordRule::Letters,
-            "`similarity` compares documents by the words of the store, whose job has words = {}; with form = \"folded\", words are runs of \
-             letters and digits. Set form = \"store\" in [decontamination], or leave `similarity` out",
-            method.rule
-        );
-        method.rule = WordRule::Letters;
+        // A few characters that follow each other are in many texts.
+        if method.rule == WordRule::Characters {
+            ensure!(
+                self.similarity.is_none(),
+                "`similarity` compares documents by the words of the store, which are characters; with form = \"folded\" words are runs of \
+                 letters and digits in it. Set form = \"store\" in [decontamination], or leave `similarity` out"
+            );
+            method.rule = WordRule::Letters;
+        }
         method.form = TextForm { fold_case: true, strip_diacritics: true, unicode: Unicode::Nfc, ..method.form };
         Ok(())
     }
