@@ -147,7 +147,7 @@ impl PageSelection {
             }
             DocumentKey::Id if has_urls => "this store knows documents by their ids: give --id or --ids",
             DocumentKey::Row => {
-                "this store knows documents by file and place only, and none can be named: make the store with the column of ids"
+                "this store knows documents by file and place only, and none can be named: make the store with the column of ids, and without same-id = \"row\""
             }
             _ => return Ok(()),
         };

@@ -393,7 +393,8 @@ fn documents_without_urls_are_on_no_site() {
     let shown = run_well(&["show", made.store().to_str().unwrap(), "--job", "paragraphs"]).stdout;
     assert!(!shown.contains("on one site"), "{shown}");
 
-    // A week with two documents more, which have the paragraphs of the others. No other study has hosts either.
+    // A week with two documents more, which have the paragraphs of the others. No other study has
+    // hosts either.
     let more = std::fs::read_to_string(&input).unwrap() + &line("d") + &line("e");
     std::fs::write(&input, more).unwrap();
     let store = made.store();

@@ -10,10 +10,9 @@ use crate::operators::host_pages::{SINGLETONS, pages_by_host, without_host};
 use crate::state::History;
 use crate::structures::Ownership;
 
-/// Counts the clusters of each host in week number `number` of the history; pages that are not known
-/// by URL have no host. Returns the hosts whose
-/// hashes this worker owns, in order, each once: the hash and the number of clusters. Costs what
-/// [`pages_by_host`] does.
+/// Counts the clusters of each host in week number `number` of the history; pages that are not
+/// known by URL have no host. Returns the hosts whose hashes this worker owns, in order, each once:
+/// the hash and the number of clusters. Costs what [`pages_by_host`] does.
 ///
 /// # Errors
 /// If a file cannot be read (names it), or a worker of this process failed.
