@@ -161,7 +161,7 @@ fn texts(setting: &Setting) -> Result<Vec<String>> {
                 html::scan(decoded, 0, setting.kernels, &mut extract);
                 &extract.text
             }
-            Body::Plain(body) => charset::decode_bytes(body, page.charset.as_deref(), &mut buffer),
+            Body::Plain(body) => charset::decode_plain_bytes(body, page.charset.as_deref(), &mut buffer),
             Body::Text(text) => text.as_bytes(),
         };
         let text = String::from_utf8_lossy(bytes).replace(char::from(html::LINE_END), " ");

@@ -47,7 +47,7 @@ pub(crate) fn run(args: AddArgs, log: &Log) -> Result<ExitCode> {
         ));
     }
     (run.store, run.absent) = (Some(to), Some(Absent::Keep));
-    super::run::run(&run, log)
+    super::run::run_given(&run, &|flag| flag == "--absent" || is_typed(flag), log)
 }
 
 impl AddArgs {

@@ -20,22 +20,32 @@ use crate::records::Week;
 
 /// Runs the job. In a task that a scheduler started, other than the first, serves the run instead.
 pub(crate) fn run(args: &RunArgs, log: &Log) -> Result<ExitCode> {
+    run_given(args, &is_typed, log)
+}
+
+/// As [`run`]; `is_given` says which flags do not come from variables.
+pub(super) fn run_given(args: &RunArgs, is_given: &dyn Fn(&str) -> bool, log: &Log) -> Result<ExitCode> {
     let record = Arc::new(RunRecord::new(log));
     check_metrics_file(args.metrics_file.as_ref())?;
     record.read_last_success(args.metrics_file.as_ref());
-    let result = read_and_run(args, log, &record);
+    let result = read_and_run(args, is_given, log, &record);
     leave_to_handler(log);
     record.write_metrics(args, result.is_ok(), log);
     result
 }
 
-fn read_and_run(args: &RunArgs, log: &Log, record: &Arc<RunRecord>) -> Result<ExitCode> {
+fn read_and_run(
+    args: &RunArgs,
+    is_given: &dyn Fn(&str) -> bool,
+    log: &Log,
+    record: &Arc<RunRecord>,
+) -> Result<ExitCode> {
     let fields = args.fields.fields();
     // A reference says what to do: jobs/decontamination.toml is built in.
-    let of_reference = is_typed("--against").then_some(Path::new("jobs/decontamination.toml"));
+    let of_reference = is_given("--against").then_some(Path::new("jobs/decontamination.toml"));
     let path = args.job.as_deref().or(of_reference);
     let JobWithFields { job, replaced } = read_job_with(path, &fields).map_err(WrongUse::from_error)?;
-    let args = &args.for_job(&job, is_typed);
+    let args = &args.for_job(&job, is_given);
     if !args.against.is_empty() && !matches!(&job, AnyJob::Study(study) if study.clone().against().is_some()) {
         bail!(WrongUse(format!(
             "{}: --against is for [decontamination]: make the week first, and then compare it, with `nigh run --against` or \

@@ -180,6 +180,8 @@ fn wrong_use_exits_with_two() {
         (vec!["run", "jobs/overlap.toml", "--store", "nowhere", "--no-accuracy"], "are for jobs that make a week"),
         (vec!["run", "jobs/overlap.toml", "--store", "nowhere", "--allow-empty"], "are for jobs that make a week"),
         (vec!["run", "jobs/chunks.toml", "--store", "nowhere", "--no-accuracy"], "are for jobs that make a week"),
+        (vec!["add", "nowhere", "jobs/overlap.toml"], "jobs/overlap.toml: "),
+        (vec!["add", "nowhere", "jobs/chunks.toml"], "jobs/chunks.toml: "),
         (vec!["show", "nowhere", "--url", "http://a.example/", "--top", "5"], "--top"),
         (vec!["init", "clutser"], "possible values: cluster, weekly"),
         (vec!["rnu"], "unrecognized subcommand"),

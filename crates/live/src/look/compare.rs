@@ -304,6 +304,7 @@ fn read_places(
     while let Some(first) = places.range((at, DocId::new(0, 0))..).next().map(|((offset, _), _)| *offset)
         && let Some(mut reader) = readers::open_at(input, reading, first)?
     {
+        reader.without_waiting();
         let mut last = first;
         while let Some(next) = places.range((last, DocId::new(0, 0))..).next().map(|((offset, _), _)| *offset)
             && next - last <= GAP
@@ -351,7 +352,8 @@ fn read_again(
     sum: u128,
     fingerprinter: &mut Fingerprinter,
 ) -> Result<Option<WordsAndShingles>> {
-    if let Some(reader) = readers::open_at(input, reading, offset)? {
+    if let Some(mut reader) = readers::open_at(input, reading, offset)? {
+        reader.without_waiting();
         let found = words_of(reader, offset, sum, |place| place > offset, fingerprinter)?;
         if found.is_some() {
             return Ok(found);

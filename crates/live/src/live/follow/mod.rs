@@ -3,11 +3,11 @@
 //!
 //! ```text
 //! *.jsonl *.ndjson       lines, as of a batch; a line counts when its end is there
-//! *.warc *.warc.gz       pages, by their URLs; a record counts when the next one begins, or its length says that it is whole
+//! *.warc *.warc.gz       pages, by their URLs; a record counts when 16 others follow it: its request may be one of them
 //! ```
 //!
-//! The last line or record of a file that has not changed for some seconds counts, too, if it is
-//! whole. How far a file was read is written with the batch, in the same record of the journal: so
+//! The last line or the last records of a file that has not changed for some seconds count, too.
+//! How far a file was read is written with the batch, in the same record of the journal: so
 //! a record is taken once, whenever the process is killed.
 //!
 //! Files may only grow. A file that becomes shorter, or whose beginning changes, is not read any

@@ -87,21 +87,21 @@ impl Tail {
         let mut items = PlacedItems::open(self)?;
         let mut parts = Parts::new(follower, &self.name, self.place);
         let mut waiting: VecDeque<(Item, Place)> = VecDeque::new();
+        // Those up to the last good one.
+        let mut good = 0;
         while let Some((item, place)) = items.next()? {
-            let is_last_good = is_good(&item);
+            let is_good = is_good(&item);
             waiting.push_back((item, place));
-            while waiting.len() > REQUEST_WITHIN && (is_last_good || is_good(&waiting[0].0) || waiting.len() > MAY_GROW)
-            {
+            good = if is_good { waiting.len() } else { good };
+            while good > REQUEST_WITHIN || waiting.len() > MAY_GROW {
                 add_first(&mut waiting, &mut parts);
+                good = good.saturating_sub(1);
                 parts.give_if_full(take)?;
             }
         }
-        if self.is_quiet {
-            let good = waiting.iter().rposition(|(item, _)| is_good(item)).map_or(0, |last| last + 1);
-            for _ in 0..good {
-                add_first(&mut waiting, &mut parts);
-                parts.give_if_full(take)?;
-            }
+        for _ in 0..if self.is_quiet { good } else { 0 } {
+            add_first(&mut waiting, &mut parts);
+            parts.give_if_full(take)?;
         }
         Ok(parts.give(take)?)
     }
@@ -163,7 +163,8 @@ impl PlacedItems {
             let can_begin = self.reader.counted_in() == CountedIn::Stored;
             let place = match self.last {
                 None => Place { at: self.begins[0], items: 0, back: 0, ..self.from },
-                Some(last) if can_begin && item.offset() > last.at => self.begin(item.offset()),
+                // From damage on an archive may not be known as one.
+                Some(last) if can_begin && is_good(&item) && item.offset() > last.at => self.begin(item.offset()),
                 Some(last) => Place { items: last.items + 1, ..last },
             };
             self.last = Some(place);

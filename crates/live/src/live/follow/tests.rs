@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::*;
 use crate::live::refusal::Refusal;
-use crate::records::DocumentKey;
+use crate::records::{DocumentKey, mix};
 
 /// A folder, and what was taken of its files.
 struct Followed {
@@ -424,4 +424,84 @@ fn requests_count_wherever_they_stand_and_whenever_they_were_read() {
             assert_eq!(followed.bad, Vec::<String>::new());
         }
     }
+}
+
+#[test]
+fn requests_count_beyond_the_bytes_that_are_read_again() {
+    const COUNT: usize = 90;
+    let request = |of: usize| {
+        let (fields, method) =
+            (format!("WARC-Concurrent-To: <urn:x:{of}>\r\n"), if of % 5 == 2 { "POST" } else { "GET" });
+        page_record(1000 + of, "request", &fields, &format!("{method} / HTTP/1.1\r\n\r\n"))
+    };
+    let page = |number: usize| {
+        let words = (0..1500).map(|word| format!("{:x} ", mix((number * 1500 + word) as u64)));
+        let block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{}", words.collect::<String>());
+        page_record(number, "response", "", &block)
+    };
+    // Each second request stands behind its response, the others before the page before theirs.
+    let records = (0..COUNT).step_by(2).flat_map(|at| [request(at + 1), page(at), request(at), page(at + 1)]);
+    let records: Vec<Vec<u8>> = records.collect();
+    let wanted: Vec<String> =
+        (0..COUNT).filter(|number| number % 5 != 2).map(|number| format!("http://a.example/{number}")).collect();
+    for name in ["a.warc", "a.warc.gz"] {
+        let packed = records.iter().map(|record| if name == "a.warc" { record.clone() } else { gzipped(record) });
+        let all: Vec<u8> = packed.flatten().collect();
+        for (piece, is_of_version_before) in [(60_001, false), (200_003, false), (60_001, true)] {
+            let mut followed = Followed::new(DocumentKey::Url);
+            let mut is_read_from_the_middle = false;
+            for part in all.chunks(piece).chain([&[][..]]) {
+                followed.append(name, part);
+                if part.is_empty() {
+                    followed.follower.quiet = Duration::ZERO;
+                }
+                followed.look();
+                for place in followed.journal.values_mut() {
+                    let mut fields: serde_json::Value = serde_json::from_str(place).unwrap();
+                    is_read_from_the_middle |= fields["at"].as_u64() > fields["back"].as_u64();
+                    if is_of_version_before {
+                        fields.as_object_mut().unwrap().remove("back");
+                    }
+                    *place = fields.to_string();
+                }
+                followed.start_again();
+            }
+            let mut taken = urls_of(&followed.lines);
+            if is_of_version_before {
+                // It forgot requests.
+                taken.retain(|url| wanted.contains(url));
+            }
+            assert!(is_read_from_the_middle && taken == wanted, "{name} {piece}: {taken:?}");
+            assert_eq!(followed.bad, Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
+fn damage_in_an_archive_that_grows_is_passed_over_once() {
+    let garbage: Vec<u8> = (0..64 << 10).map(|at| mix(at) as u8).collect();
+    let member = |number: usize| {
+        let words: String = (0..3000).map(|word| format!("{:x} ", mix((number * 3000 + word) as u64))).collect();
+        gzipped(&page_record(
+            number,
+            "response",
+            "",
+            &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{words}"),
+        ))
+    };
+    let mut all: Vec<u8> = (0..3).flat_map(member).collect();
+    all.extend(garbage);
+    all.extend((3..40).flat_map(member));
+    let mut followed = Followed::new(DocumentKey::Url);
+    for part in all.chunks(70_001).chain([&[][..]]) {
+        followed.append("a.warc.gz", part);
+        if part.is_empty() {
+            followed.follower.quiet = Duration::ZERO;
+        }
+        followed.look();
+        followed.start_again();
+    }
+    let wanted: Vec<String> = (0..40).map(|number| format!("http://a.example/{number}")).collect();
+    assert_eq!(urls_of(&followed.lines), wanted);
+    assert!(!followed.bad.is_empty());
 }

@@ -69,9 +69,8 @@ impl FormatReader for ArchiveFormat {
         reading: &Reading,
     ) -> anyhow::Result<Option<Box<dyn Reader>>> {
         let (name, left) = (&input.name, input.bytes.saturating_sub(offset));
-        let mut reader =
+        let reader =
             WarcReader::new(Box::new(file), self.0, left, name, reading).with_context(|| cannot("read", name))?;
-        reader.without_waiting();
         Ok(Some(Box::new(reader)))
     }
 

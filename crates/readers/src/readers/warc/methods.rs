@@ -10,7 +10,7 @@
 //! A request before its response is remembered for the next 256 KiB of the file, so that a piece of
 //! a file is read as the whole is. One after its response finds it only while the reader holds it
 //! back ([`held`](super::held)). Of requests by GET those that name a response are kept until it
-//! comes, of the others none but the last, as some numbers, so they cost next to nothing.
+//! comes, of the others none but the last.
 
 use std::collections::VecDeque;
 
@@ -168,6 +168,7 @@ mod tests {
             assert_eq!(RequestMethod::of(block.as_bytes()), method, "{block}");
         }
     }
+
     #[test]
     fn names_say_more_than_neighbours() {
         use RequestMethod::{Get, Head, Other};

@@ -143,7 +143,10 @@ impl FilesAgain {
     fn begin_at(&self, file: u64, offset: u64) -> Result<FileReading> {
         let input = &self.inputs[file as usize];
         Ok(match readers::open_at(input, &self.reading, offset)? {
-            Some(reader) => FileReading::AtOffsets(reader, offset),
+            Some(mut reader) => {
+                reader.without_waiting();
+                FileReading::AtOffsets(reader, offset)
+            }
             None => self.whole(file)?,
         })
     }

@@ -22,7 +22,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use nigh_exchange::Context;
 
 use super::former::{FamilyIndex, FormerTables};
@@ -77,7 +77,9 @@ pub fn followed_pairs(
     drop(index);
     families.members.extend(joined);
     // The pairs that the former run listed are listed, too, except those that are gone.
-    let room = stage.max_pairs.saturating_sub(counts.pairs);
+    let Some(room) = stage.max_pairs.checked_sub(counts.pairs) else {
+        bail!(TooManyPairs { pairs: counts.pairs, most: stage.max_pairs, elements: Vec::new() });
+    };
     let new_pairs = SetJoinStage { has_known: true, max_pairs: room, ..stage.clone() };
     let found = prefix_pairs(cx, &new_pairs, &source, None, tables, owned);
     let mut found = found.map_err(|error| match error.downcast::<TooManyPairs>() {
