@@ -12,3 +12,5 @@ mod deployment;
 mod documents;
 /// The tables as they were reviewed: golden text and digests.
 mod golden;
+/// Flags, variables of the environment and configs: which counts, and for what.
+mod variables;

@@ -22,6 +22,8 @@ pub mod redirected;
 mod removed;
 /// A store that gets more shards, against one that had them from the first.
 mod reshard;
+/// A store that gets more shards: what is refused, and what a kill leaves.
+mod reshard_stopped;
 /// What stays of the week before in a crawl of a part of the pages, case by case.
 mod stays;
 /// A store of an older version is brought up to date.

@@ -1,7 +1,6 @@
-//! The inputs of a week: what is checked of them before the run, beside those of earlier weeks, and
-//! which of them changed.
+//! The inputs of a week: what is checked of them before the run, beside those of earlier weeks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -10,40 +9,11 @@ use anyhow::{Result, bail};
 use super::request::WeekRequest;
 use crate::cli::columns::check_columns;
 use crate::cli::errors::WrongUse;
-use crate::config::{Absent, Reading, SameId, Verify};
-use crate::plan::{Plan, folder_of, inputs_at_hand, job_of_week};
-use crate::readers::{Dialect, Input, KeysOfInput, Location};
+use crate::config::{Absent, Reading, SameId};
+use crate::plan::{folder_of, job_of_week};
+use crate::readers::{Input, KeysOfInput, Location};
 use crate::records::DocumentKey;
-use crate::state::{Earlier, InputKey, Store, WholeWeek};
-
-/// The number of changed files that a message names.
-const MOST_NAMED: usize = 5;
-
-/// Names the inputs that changed since `before`; `None` if none of the same name did.
-pub(super) fn changed_files(plan: &Plan, before: &InputKey) -> Option<String> {
-    some_names(&plan.changed_since(before)).map(|names| format!("{names} changed since"))
-}
-
-/// What to say of files that changed since the run began; `None` if none did.
-pub(super) fn changed_while_read(inputs: &[Input]) -> Option<String> {
-    let changed: Vec<&Input> = inputs.iter().filter(|input| input.has_changed()).collect();
-    let names = some_names(&changed)?;
-    let (read, now, complete) =
-        if changed.len() == 1 { ("it", "it has", "it is") } else { ("them", "they have", "they are") };
-    Some(format!(
-        "{names} changed while this run read {read}: the week may lack what {now} now. Run again with --replace when {complete} complete"
-    ))
-}
-
-/// The names of the first inputs, and how many more there are; `None` if there are none.
-fn some_names(inputs: &[&Input]) -> Option<String> {
-    let names: Vec<&str> = inputs.iter().take(MOST_NAMED).map(|input| input.name.as_str()).collect();
-    let more = match inputs.len() - names.len() {
-        0 => String::new(),
-        more => format!(" and {more} more files"),
-    };
-    (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
-}
+use crate::state::{Earlier, Store, WholeWeek};
 
 /// What documents are known by, given what is known of inputs; `None` if nothing is.
 ///
@@ -113,25 +83,6 @@ impl WeekRequest {
             damaged.extend(crate::readers::damage(input, self.reading())?.map(|reason| (input.name.as_str(), reason)));
         }
         Ok(damaged)
-    }
-
-    /// The inputs of earlier weeks that can have pages of this one, for reading these again: those
-    /// that stay, and those that revisits name.
-    pub(super) fn earlier_inputs(&self, store: &Store, earlier: &Earlier, verify: Verify) -> Result<Vec<Input>> {
-        let has_revisits = self.inputs.iter().any(|input| input.format.dialect() == Some(Dialect::Warc));
-        let weeks = match &earlier.weeks[..] {
-            weeks if has_revisits => weeks,
-            [.., last] if self.job.absent == Absent::Keep => std::slice::from_ref(last),
-            _ => &[],
-        };
-        let Some(last) = weeks.last() else { return Ok(Vec::new()) };
-        let mut names = BTreeSet::new();
-        for week in weeks {
-            let journal = store.whole(week)?.journal;
-            names.extend(journal.input_names(week.week).map(|(week, name)| (week, name.to_owned())));
-        }
-        let names = names.iter().map(|(week, name)| (*week, name.as_str()));
-        Ok(inputs_at_hand((store, &store.whole(last)?), names, self.reading(), verify, self.job.accuracy))
     }
 
     /// Checks that documents have the values that they are chosen by: those of pages that stay, or

@@ -1,8 +1,10 @@
 //! `nigh run` of a job that makes a week from a crawl: the first week of a store, or a later one.
 //!
 //! In reading order: `mod` (the run), `request` (what the user asks for, and its plan), `inputs`
-//! (what is checked of the inputs), `job_changes` (what the job says unlike the one before).
+//! (what is checked of the inputs), `changed_inputs` and `job_changes` (which inputs changed, and
+//! what the job says unlike the one before).
 
+mod changed_inputs;
 mod inputs;
 mod job_changes;
 mod request;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 
-use self::inputs::{changed_files, changed_while_read};
+use self::changed_inputs::{changed_files, changed_while_read};
 use self::job_changes::{check_job, other_choice};
 use self::request::{WeekRequest, WeekState};
 use super::advice::{default_links, few_candidates};

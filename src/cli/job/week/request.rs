@@ -1,12 +1,12 @@
 //! The week that a user asks for: a job with config and flags, and the plan that it has with the
 //! store as it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 
-use super::inputs::changed_files;
+use super::changed_inputs::changed_files;
 use super::job_changes::{changed_fields, listed};
 use crate::cli::args::RunArgs;
 use crate::cli::errors::WrongUse;
@@ -20,8 +20,8 @@ use crate::config::{
 use crate::launch::Pool;
 use crate::log::Log;
 use crate::objects::refuse_secrets;
-use crate::plan::{Plan, cut_waves, folder_of, job_of_week, other_readings, stamp_of};
-use crate::readers::{FoundInputs, Input, Pipes, Spool, list_with_pipes};
+use crate::plan::{Plan, cut_waves, folder_of, inputs_at_hand, job_of_week, other_readings, stamp_of};
+use crate::readers::{Dialect, FoundInputs, Input, Pipes, Spool, list_with_pipes};
 use crate::records::{DocumentKey, Week};
 use crate::state::{Earlier, Manifest, Store, WeekJournal};
 use crate::structures::CompactSort as _;
@@ -419,5 +419,24 @@ impl WeekRequest {
             split_files: self.split_files,
             keep_read: self.keep_read,
         })
+    }
+
+    /// The inputs of earlier weeks that can have pages of this one, for reading these again: those
+    /// that stay, and those that revisits name.
+    fn earlier_inputs(&self, store: &Store, earlier: &Earlier, verify: Verify) -> Result<Vec<Input>> {
+        let has_revisits = self.inputs.iter().any(|input| input.format.dialect() == Some(Dialect::Warc));
+        let weeks = match &earlier.weeks[..] {
+            weeks if has_revisits => weeks,
+            [.., last] if self.job.absent == Absent::Keep => std::slice::from_ref(last),
+            _ => &[],
+        };
+        let Some(last) = weeks.last() else { return Ok(Vec::new()) };
+        let mut names = BTreeSet::new();
+        for week in weeks {
+            let journal = store.whole(week)?.journal;
+            names.extend(journal.input_names(week.week).map(|(week, name)| (week, name.to_owned())));
+        }
+        let names = names.iter().map(|(week, name)| (*week, name.as_str()));
+        Ok(inputs_at_hand((store, &store.whole(last)?), names, self.reading(), verify, self.job.accuracy))
     }
 }

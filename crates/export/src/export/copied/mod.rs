@@ -2,10 +2,11 @@
 //! one document.
 //!
 //! In reading order: `spans` (the copying), `compressed` (files of the compression that their names
-//! say), `attached` (requests and metadata of pages).
+//! say), `json_line` (lines with another text), `attached` (requests and metadata of pages).
 
 mod attached;
 mod compressed;
+mod json_line;
 mod spans;
 
 pub(super) use self::compressed::Compressed;

@@ -6,19 +6,17 @@
 //! same byte for byte; only lines and CSV are compressed again.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::iter::Peekable;
-use std::ops::Range;
 use std::path::Path;
 use std::slice::Iter;
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::value::RawValue;
 
 use super::attached::Attached;
 use super::compressed::Compressed;
-use crate::config::{Method, Reading, TextColumns};
+use super::json_line::{own_field, with_text};
+use crate::config::{Method, Reading};
 use crate::export::dataset::{AddedField, AddedValue, Exported, What, annotated_before, changed};
 use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::place::Output;
@@ -546,67 +544,6 @@ impl Copy<'_> {
         self.out.write_all(line_end)?;
         Ok(())
     }
-}
-
-/// The field of an annotation that a line has already.
-fn own_field(line: &[u8], added: &[AddedField]) -> Option<AddedField> {
-    memchr::memmem::find(line, b"nigh_")?;
-    let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line).ok()?;
-    added.iter().copied().find(|field| fields.contains_key(field.name()))
-}
-
-/// Where in a line the value of a field is, whose name may lead through objects (`meta.text`).
-fn json_value(line: &[u8], name: &str) -> Option<Range<usize>> {
-    let text = std::str::from_utf8(line).ok()?;
-    let (mut object, mut name) = (text.trim_start_matches('\u{feff}'), name);
-    loop {
-        let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(object.trim_end()).ok()?;
-        let value = match fields.get(name) {
-            Some(value) => *value,
-            None => {
-                let (first, rest) = name.split_once('.')?;
-                (object, name) = (fields.get(first)?.get(), rest);
-                continue;
-            }
-        };
-        let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
-        return Some(start..start + value.get().len());
-    }
-}
-
-/// A line with another text, in its columns. `None` if it has no text.
-///
-/// # Errors
-/// As [`LeftTexts::of`].
-fn with_text(
-    line: &[u8],
-    columns: &TextColumns,
-    text: &str,
-    gone: &Gone,
-    left: &mut LeftTexts<'_>,
-) -> Result<Option<Vec<u8>>> {
-    let text_at = |place: Range<usize>| {
-        let text: String = serde_json::from_slice(&line[place.clone()]).ok()?;
-        Some((place, text))
-    };
-    let before: Vec<_> = columns.names().iter().map(|name| json_value(line, name).and_then(text_at)).collect();
-    let after = match &before[..] {
-        [Some(_)] => vec![Some(text.to_owned())],
-        all => {
-            left.of_columns(gone, &all.iter().map(|text| text.as_ref().map(|(_, text)| &**text)).collect::<Vec<_>>())?
-        }
-    };
-    let mut edits: Vec<_> =
-        before.into_iter().zip(after).filter_map(|(before, after)| Some((before?.0, after?))).collect();
-    edits.sort_unstable_by_key(|(place, _)| place.start);
-    let (mut edited, mut at) = (Vec::with_capacity(line.len()), 0);
-    for (place, text) in &edits {
-        edited.extend_from_slice(&line[at..place.start]);
-        serde_json::to_writer(&mut edited, text)?;
-        at = place.end;
-    }
-    edited.extend_from_slice(&line[at..]);
-    Ok((!edits.is_empty()).then_some(edited))
 }
 
 fn failed(input: &Input) -> String {

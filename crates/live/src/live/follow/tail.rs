@@ -99,8 +99,9 @@ impl Tail {
                 parts.give_if_full(take)?;
             }
         }
-        for _ in 0..if self.is_quiet { good } else { 0 } {
+        while self.is_quiet && good > 0 {
             add_first(&mut waiting, &mut parts);
+            good -= 1;
             parts.give_if_full(take)?;
         }
         Ok(parts.give(take)?)
