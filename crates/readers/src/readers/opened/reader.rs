@@ -126,6 +126,14 @@ impl Reader for FromOffset {
     fn unread(&self) -> Unread {
         self.inner.unread()
     }
+
+    fn without_waiting(&mut self) {
+        self.inner.without_waiting();
+    }
+
+    fn without_joining(&mut self) {
+        self.inner.without_joining();
+    }
 }
 
 /// What the records of an input have, also of an object, which is read for it.
