@@ -65,7 +65,8 @@ SHAPES = {
 LINES = ["  menu of all pages", "menu of all pages", "a notice, \u201cas everywhere\u201d", "ok", "", "\tpage 7 of the series\r"]
 WORDLESS = ["", "!!!", "\u2192 \u2190", "?\n"]
 POLICIES = ["first", "longest", "newest", "shortest-url", "per-host", "root"]
-COUNTS = ["documents", "written", "others", "revisits", "outside", "kept_whole", "paragraphs", "paragraph_bytes", "emptied", "near_duplicates"]
+COUNTS = ["documents", "written", "others", "revisits", "outside", "kept_whole", "paragraphs", "paragraph_bytes", "passages", "passage_bytes", "emptied",
+          "near_duplicates"]
 REASONS = ["not_of_week", "failed", "revisits", "media_types", "attached", "bad"]
 OWN = ["nigh_cluster", "nigh_size", "nigh_rank", "nigh_stays"]
 LIST = ".nigh-export/list.jsonl"
@@ -343,11 +344,13 @@ def verdicts_of(store, week, level, policy, since, older=False):
                 found.setdefault(row["place"], []).append(row)
             elif older:
                 found.setdefault(row["place"], []).append(row)
-    # A record may be the page of several documents, whose revisits name it: it stays if one of them does, and has its own URL.
+    # A record may be the page of several documents, whose revisits name it: it stays if one of them does, and has its own URL. A list
+    # names the document, whose URL may be deleted while the record's other documents stay.
     for place, rows in found.items():
         own = min(rows, key=lambda row: (row["record_url"] is not None, row["doc"]))
-        url = own["record_url"] or own["url"]
-        found[place] = min(rows, key=lambda row: row["doc"]) | {"stays": any(row["stays"] for row in rows), "url": url}
+        of_record = own["record_url"] is not None
+        urls = {"url": own["record_url"] or own["url"], "listed_url": own["canonical_url"] if of_record else own["url"]}
+        found[place] = min(rows, key=lambda row: row["doc"]) | {"stays": any(row["stays"] for row in rows)} | urls
     return dict(sorted(found.items()))
 
 
@@ -375,6 +378,8 @@ class Options:
     since: str = None
     others: bool = False
     revisits: bool = False
+    # What earlier weeks have is not modelled; what older batches of a week have is.
+    alone: bool = False
     min_count: int = 2
     min_length: int = 1
     list: str = None
@@ -430,7 +435,9 @@ class Model:
         options, formats = self.options, {file.format for file in self.inputs.values()}
         is_kept = options.what == "kept" and not options.list
         wrong = options.revisits and (not is_kept or options.level != "exact" or options.format not in ("same", "warc"))
-        if wrong or options.list and options.format != "same" or not is_kept and (options.others or options.level == "paragraph"):
+        wrong = wrong or options.list and options.format != "same" or not is_kept and (options.others or options.level == "paragraph")
+        # Also where the week has no batch from `since` on.
+        if wrong or options.since is not None and options.since > options.week:
             return 2
         failed = options.format == "warc" and formats - {"warc"} or options.level == "paragraph" and formats - {"jsonl", "parquet", "text"}
         same = {file.format for file in self.inputs.values() if self.is_same(file)}
@@ -562,6 +569,8 @@ class History:
         # Files by (week, name), and those that each week has; of the last week, the places of documents by their keys, and those of the week before;
         # what of these was deleted since; the bodies of documents by their places.
         self.files, self.inputs, self.docs, self.before, self.deleted, self.bodies = {}, {}, {}, {}, set(), {}
+        # The URLs of which a batch had several answers.
+        self.several = set()
         self.weeks, self.log, self.exports, self.refusals = [], [], 0, 0
         columns = ('id = "id"\n' if self.kind == "id" else "") + ("" if self.kind == "warc" else 'date = "date"\n')
         methods = ["similarity = 0.6\n", 'similarity = 0.7\nverify = "exact"\n', "features = 24\nsupershingles = 12\nagreements = 2\n"]
@@ -664,13 +673,14 @@ class History:
             if any(reason in said for reason in NO_WEEK):
                 return False
             raise Failure(f"the week is not made: {said}")
-        now, lost, unchanged = {}, set(), {}
+        now, several, lost, unchanged = {}, set(), set(), {}
         for file in files:
             self.files[str(week), file.name] = file
             for item in file.items:
                 place = (str(week), file.name, item.offset)
                 key = place if self.kind == "place" else item.key
                 if item.kind == "page" and key is not None:
+                    several |= {key} & now.keys()
                     now.setdefault(key, place)
                     self.bodies[place] = item.text
                 elif item.kind == "failed" and re.search(b"HTTP/1.1 4(04|10)", item.plain):
@@ -679,8 +689,11 @@ class History:
                     refers = re.search(rb"Refers-To-Target-URI: (\S+)", item.plain)
                     unchanged.setdefault(key, refers[1].decode() if refers else key)
         docs = {key: place for key, place in base.items() if keep and key not in lost}
-        # Where the page is that a revisit of another URL means is not modelled: None.
-        docs |= {key: base[key] if key == other else None for key, other in unchanged.items() if other in base}
+        # Where the page is that a revisit of another URL means, or of a URL with several answers in a batch, or of a page without bytes, and
+        # whether it is known, is not modelled: None.
+        is_modelled = lambda key, other: key == other and key not in self.several and self.bodies.get(base[key])
+        docs |= {key: base[key] if is_modelled(key, other) else None for key, other in unchanged.items() if other in base}
+        self.several |= several
         self.docs, last = docs | now, str(week)
         if not replaces:
             self.weeks.append(last)
@@ -726,7 +739,9 @@ class History:
             place = (row["crawled"], row["file"], row["offset"])
             found[place if self.kind == "place" else row[column]] = place
         for key in sorted(found.keys() | self.docs.keys(), key=str):
-            if key not in found or key not in self.docs or self.docs[key] not in (None, found[key]):
+            if key in self.docs and self.docs[key] is None:
+                continue
+            if key not in found or key not in self.docs or self.docs[key] != found[key]:
                 raise Failure(f"the document {key} is {found.get(key)}, and should be {self.docs.get(key, 'none')}")
 
     # Exports.
@@ -750,6 +765,7 @@ class History:
             # Many of these are refused.
             flags = [("format", "warc"), ("format", "jsonl"), ("level", "paragraph"), ("others", True), ("revisits", True), ("what", "annotated")]
             setattr(options, *rng.choice(flags))
+        options.alone = options.revisits and options.since is None
         return options
 
     def model(self, options):
@@ -812,14 +828,15 @@ class History:
                 raise Failure(f"says {said}, not {counts}, {model.left_out}: {text}")
 
     def check_list(self, options, model, out):
-        listed, row = model.listed(), lambda verdict: {name: verdict[name] for name in ("id", "url", "doc", "cluster", "size", "rank", "stays")}
+        listed, row = model.listed(), lambda verdict: {name: verdict[name] for name in ("id", "doc", "cluster", "size", "rank", "stays")}
         if options.list.endswith("parquet"):
             found = parquet.ParquetFile(self.folder / out).read().to_pylist()
-            wanted = [{"file": verdict["place"][1], "offset": verdict["place"][2]} | row(verdict) for verdict in listed]
+            place = lambda verdict: {"file": verdict["place"][1], "offset": verdict["place"][2], "url": verdict["listed_url"]}
+            wanted = [place(verdict) | row(verdict) for verdict in listed]
         else:
             found = (self.folder / out).read_text()
             found = found.split("\n")
-            wanted = [verdict["id"] or verdict["url"] or "\t".join(map(str, verdict["place"][1:])) for verdict in listed] + [""]
+            wanted = [verdict["id"] or verdict["listed_url"] or "\t".join(map(str, verdict["place"][1:])) for verdict in listed] + [""]
         differs = [(a, b) for a, b in zip(found, wanted) if a != b]
         if differs or len(found) != len(wanted):
             raise Failure(f"{len(found)} are listed, wanted {len(wanted)}; {len(differs)} differ:\n  {differs[:3]}")
