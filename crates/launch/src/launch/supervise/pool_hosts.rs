@@ -95,17 +95,18 @@ impl PoolHosts {
     /// The host has said that it ends. Returns whether the run goes on without it.
     pub fn leaves(&mut self, number: usize, now: Instant) -> bool {
         let is_out = self.present().len() > self.min;
-        let standing = &mut self.hosts[number];
-        standing.missing.get_or_insert(now);
+        self.hosts[number].missing.get_or_insert(now);
         if is_out {
-            (standing.is_out, standing.not_before) = (true, Some(now + self.grace));
+            self.leave_out(number);
+            self.hosts[number].not_before = Some(now + self.grace);
         }
         is_out
     }
 
     /// The host is left out: others have waited for it long enough.
     pub fn leave_out(&mut self, number: usize) {
-        self.hosts[number].is_out = true;
+        let standing = &mut self.hosts[number];
+        (standing.is_out, standing.is_back) = (true, false);
     }
 
     /// The host can be used again.
@@ -201,6 +202,11 @@ mod tests {
         hosts.is_back(1);
         assert_eq!((hosts.present(), hosts.back()), (vec![0, 1], vec![1]));
         assert_eq!(hosts.could_not_start(&[1], begun), Missing::Without(vec![1]));
+        // Later failures of the others are not its own.
+        assert_eq!((hosts.present(), hosts.back()), (vec![0], vec![]));
+        hosts.is_back(1);
+        assert!(hosts.leaves(1, begun));
+        assert_eq!(hosts.back(), Vec::<usize>::new());
         hosts.is_back(1);
         hosts.has_started(1);
         assert_eq!(hosts.back(), Vec::<usize>::new());
