@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::crawl::{CrawlBenchArgs, Setting, WorkDone, crawl_once};
 use super::made_up_crawl::{CrawlFormat, MadeUpCrawlArgs, write_files};
 use crate::config::Count;
+use crate::launch::program_command;
 use crate::sheet::grouped;
 use crate::watch::{Span, Stage};
 
@@ -128,8 +129,7 @@ pub(crate) fn bench_job(args: &JobArgs) -> Result<BenchOutcome> {
 
 /// Runs the job once into a new store.
 fn run(job: Option<&Path>, input: &[String], workers: usize, store: &Path) -> Result<TimedRun> {
-    let program = std::env::current_exe().context("cannot find this program")?;
-    let mut command = Command::new(program);
+    let mut command = program_command()?;
     command.arg("run").args(job).arg("--input").args(input).args(["--workers", &workers.to_string(), "--json"]);
     command.arg("--store").arg(store).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let begun = Instant::now();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ use super::args::RunArgs;
 use super::errors::WrongUse;
 use super::session::{check_kernels, check_not_inside, lock, pool_of};
 use crate::config::{Config, Count, read_config};
-use crate::launch::{EXIT_PANIC, ProcessHost, exit_on_panic};
+use crate::launch::{EXIT_PANIC, ProcessHost, exit_on_panic, program_command};
 use crate::live::{
     Access, CommitEvery, Commitment, Commits, Committed, Follower, KeyProcesses, Limits, Refusal, Server, Service,
     Started, Tls, answer_lines, serve_keys,
@@ -177,7 +177,7 @@ fn commits(args: &LiveArgs, guard: WriteGuard, log: &Log) -> Commits {
     let store = args.store.clone();
     let committer = Box::new(move |commitment: &Commitment| {
         commitment.run(&store, || {
-            let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+            let mut command = program_command()?;
             // They are for other runs: with NIGH_WEEK or NIGH_DRY_RUN a commit would go wrong.
             for flag in RunArgs::augment_args(clap::Command::new("run")).get_arguments() {
                 flag.get_env().into_iter().for_each(|variable| _ = command.env_remove(variable));

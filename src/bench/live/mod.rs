@@ -13,7 +13,6 @@ mod texts;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -26,6 +25,7 @@ use self::chains::JoinTimes;
 use self::client::HttpClient;
 use self::texts::MadeDocuments;
 use crate::config::{Count, Method};
+use crate::launch::program_command;
 use crate::live::{Access, CommitEvery, Commitment, Commits, Counts, Limits, Server, Service};
 use crate::records::{DocumentKey, FeatureBits};
 use crate::sheet::grouped;
@@ -194,7 +194,7 @@ pub(crate) fn bench_live(args: &LiveBenchArgs) -> Result<BenchOutcome> {
 fn run(commitment: &Commitment, store: &Store) -> Result<()> {
     let lock = store.lock()?;
     commitment.run(store.root(), || {
-        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+        let mut command = program_command()?;
         command.stdin(lock.try_clone()?);
         Ok(command)
     })

@@ -109,9 +109,12 @@ fn standard_input_is_committed_while_no_line_comes_and_at_its_end() {
     wait_for("a commit", || committed_ids(&store).filter(|ids| ids == &["1"]));
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // The end of the input comes before the time. Variables of flags are for other runs.
+    // The end of the input comes before the time. Variables of flags are for other runs; what a
+    // flag says of credentials counts for the commands of the commit, too.
     let mut child = nigh(&["live", store.to_str().unwrap(), "--stdin", "--commit-every", "1h"])
+        .args(["--cloud-credentials", "environment"])
         .envs([("NIGH_WEEK", "2000-01-03"), ("NIGH_REPLACE", "true"), ("NIGH_ID", "name"), ("NIGH_DRY_RUN", "true")])
+        .env("NIGH_CLOUD_CREDENTIALS", "x")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -243,6 +243,18 @@ fn three_tasks_give_the_bytes_of_one_process() {
 }
 
 #[test]
+fn the_processes_of_tasks_do_what_a_flag_of_the_tasks_says_of_credentials() {
+    let runs = TaskRuns::new(TestedScheduler::Slurm, "");
+    let task = |me| {
+        let mut command = runs.command(me, &runs.path("config.toml"), &runs.path("store"));
+        // A process that took this value would refuse it.
+        command.args(["--cloud-credentials", "environment"]).env("NIGH_CLOUD_CREDENTIALS", "x");
+        Task::start(command)
+    };
+    all_end_well(&mut (0..COUNT).map(task).collect::<Vec<Task>>());
+}
+
+#[test]
 fn a_task_or_its_process_that_is_killed_does_not_end_the_run() {
     for scheduler in [TestedScheduler::Slurm, TestedScheduler::Kubernetes] {
         let runs = TaskRuns::new(scheduler, "");

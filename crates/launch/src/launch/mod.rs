@@ -40,6 +40,7 @@ pub use self::handshake::{Deadlines, Identity, Message, Roster, join, listen, re
 #[cfg(feature = "pool")]
 pub use self::pool::{CheckedHost, Questions, SshHost, check, serve_probe};
 pub use self::process_hosts::{HostAddress, HostReach, Pool, ProcessAddresses, ProcessHost};
+pub use self::program::program_command;
 #[cfg(feature = "pool")]
 use self::scheduler::Running;
 #[cfg(feature = "pool")]

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::events::EventSink;
-use super::program::this_program;
+use super::program::{inherited_variables, program_command};
 use super::{Agents, SchedulerTask, SshHost};
 use crate::config::{Config, Ports, Restarts, Tasks, Variables};
-use crate::objects::credentials_variable;
 
 /// The processes of a run, and the limits after which they count as failed.
 #[derive(Clone, Debug)]
@@ -274,14 +273,14 @@ impl ProcessHost {
     /// # Errors
     /// This program cannot be found, or cannot be copied to the host.
     pub fn launch(&self, arguments: &[&str]) -> Result<Launch> {
-        let mut environment = self.environment.clone();
-        // The flag of this process.
-        environment.0.extend(credentials_variable().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        // The variables of the host itself count more than those of all processes.
         if let HostReach::Ssh(host) = &self.reach {
-            return host.launch(arguments, &environment);
+            let mut variables = inherited_variables();
+            variables.0.extend(self.environment.0.clone());
+            return host.launch(arguments, &variables);
         }
-        let mut command = Command::new(this_program()?);
-        command.args(arguments).envs(&environment.0);
+        let mut command = program_command()?;
+        command.args(arguments).envs(&self.environment.0);
         Ok(Launch { command, first: Vec::new() })
     }
 }

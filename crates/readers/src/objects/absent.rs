@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::{Digest, PutCondition, PutOutcome};
+use super::{CREDENTIALS_VARIABLE, Digest, PutCondition, PutOutcome};
 
 /// A folder of a bucket; no value of this type exists.
 #[derive(Clone, Debug)]
@@ -36,9 +36,9 @@ impl std::error::Error for ServiceError {}
 /// Does nothing: there are no clients.
 pub fn use_machine_credentials() {}
 
-/// No variable: there are no clients.
-pub fn credentials_variable() -> Option<(&'static str, &'static str)> {
-    None
+/// The variable with the value by default: there are no clients.
+pub fn credentials_variable() -> (&'static str, &'static str) {
+    (CREDENTIALS_VARIABLE, "environment")
 }
 
 /// A version of an object; no value of this type exists.

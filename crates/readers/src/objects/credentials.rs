@@ -28,8 +28,9 @@ pub fn use_machine_credentials() {
 }
 
 /// The environment variable that tells other processes of this program the same, and its value.
-pub fn credentials_variable() -> Option<(&'static str, &'static str)> {
-    OF_MACHINE.load(Ordering::Relaxed).then_some((CREDENTIALS_VARIABLE, "instance"))
+pub fn credentials_variable() -> (&'static str, &'static str) {
+    let of_machine = OF_MACHINE.load(Ordering::Relaxed);
+    (CREDENTIALS_VARIABLE, if of_machine { "instance" } else { "environment" })
 }
 
 /// Checks the options of a client for a URL. Those of an `https` URL without credentials ask

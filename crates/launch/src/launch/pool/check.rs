@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::probe::{Answers, Questions, clock_ms};
 use crate::launch::handshake::Secrets;
 use crate::launch::process_hosts::{Launch, Pool, ProcessHost};
+use crate::launch::program::spawn_with_pipes;
 
 /// The timeout of each answer of a host.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
@@ -126,15 +127,10 @@ fn first_answers(host: &ProcessHost, questions: impl FnOnce(IpAddr) -> Questions
 impl ProbedHost {
     fn start(host: &ProcessHost, reached: IpAddr) -> Result<ProbedHost> {
         let Launch { mut command, first } = host.launch(&["probe"])?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child =
-            command.spawn().with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
-        let mut stdin = child.stdin.take().context("a child has a stdin")?;
+        let (child, mut stdin, stdout, stderr) = spawn_with_pipes(&mut command)?;
         // If the probe has ended already, its stdout ends: see `ask`.
         let _ = stdin.write_all(&first);
-        let lines = lines_of(child.stdout.take().context("a child has a stdout")?);
-        let stderr = lines_of(child.stderr.take().context("a child has a stderr")?);
-        Ok(ProbedHost { reached, child, stdin, lines, stderr })
+        Ok(ProbedHost { reached, child, stdin, lines: lines_of(stdout), stderr: lines_of(stderr) })
     }
 
     fn ask<T: serde::de::DeserializeOwned>(&mut self, question: &impl serde::Serialize) -> Result<T> {

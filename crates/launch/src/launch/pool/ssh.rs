@@ -228,6 +228,18 @@ pub(in crate::launch) mod tests {
     }
 
     #[test]
+    fn a_host_has_the_credentials_of_this_process_unless_its_own_variables_say_otherwise() {
+        for (more, value) in [("", "environment"), ("NIGH_CLOUD_CREDENTIALS = \"instance\"\n", "instance")] {
+            let host = format!("workers = 1\n[[hosts]]\nname = \"a\"\n[hosts.environment]\n{more}PLAIN = \"b\"");
+            let pool = Pool::new(&config(&host)).unwrap();
+            let Launch { command, first } = pool.hosts[0].launch(&["worker"]).unwrap();
+            assert_eq!(String::from_utf8(first).unwrap(), format!("{value}\nb\n"));
+            let export = "read -r NIGH_CLOUD_CREDENTIALS && export";
+            assert!(command.get_args().any(|argument| argument.to_string_lossy().contains(export)), "{command:?}");
+        }
+    }
+
+    #[test]
     fn a_program_is_copied_once_and_named_by_its_hash() {
         let folder = tempfile::tempdir().unwrap();
         // The shell that stands for ssh passes the variable of the cache on.

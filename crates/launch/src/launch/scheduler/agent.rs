@@ -13,7 +13,7 @@ use std::io;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -28,7 +28,7 @@ use crate::config::{Config, Tasks};
 use crate::launch::events::{EventSink, ProcessEvent};
 use crate::launch::handshake::participant::{Participant, Unjoined};
 use crate::launch::handshake::{Credentials, Deadlines, Identity};
-use crate::launch::program::this_program;
+use crate::launch::program::{program_command, spawn_with_pipes};
 
 /// The longest time of one attempt to connect to task 0.
 const ATTEMPT_DEADLINE: Duration = Duration::from_secs(10);
@@ -278,12 +278,7 @@ struct AgentProcess {
 
 impl AgentProcess {
     fn start(control: &Control) -> Result<AgentProcess> {
-        let mut command = std::process::Command::new(this_program()?);
-        command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child = command.spawn().context("cannot start this program")?;
-        let mut stdin = child.stdin.take().context("a child has a stdin")?;
-        let stdout = child.stdout.take().context("a child has a stdout")?;
-        let stderr = child.stderr.take().context("a child has a stderr")?;
+        let (child, mut stdin, stdout, stderr) = spawn_with_pipes(program_command()?.arg("worker").process_group(0))?;
         // In a thread of its own: a process that does not read must not block the agent.
         let (input, bytes) = channel::<Vec<u8>>();
         std::thread::spawn(move || bytes.into_iter().try_for_each(|chunk| stdin.write_all(&chunk)));

@@ -2,7 +2,6 @@
 //! task.
 
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::launch::Running;
 use crate::launch::pipes::{ProcessExit, ProcessPipes};
 use crate::launch::process_hosts::{HostReach, Launch, ProcessHost};
-use crate::launch::program::ended;
+use crate::launch::program::{ended, spawn_with_pipes};
 
 /// How long a process may run after its stdout ended.
 const EXIT_DEADLINE: Duration = Duration::from_secs(5);
@@ -33,12 +32,8 @@ impl Child {
         let Launch { mut command, first } = host.launch(&["worker"])?;
         // A process group of its own: only the supervisor receives Ctrl-C, and ends all processes
         // in order.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child =
-            command.spawn().with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
-        let stdin = Box::new(child.stdin.take().context("a child has a stdin")?);
-        let stdout = Box::new(child.stdout.take().context("a child has a stdout")?);
-        let stderr = Box::new(child.stderr.take().context("a child has a stderr")?);
+        let (child, stdin, stdout, stderr) = spawn_with_pipes(command.process_group(0))?;
+        let (stdin, stdout, stderr) = (Box::new(stdin), Box::new(stdout), Box::new(stderr));
         Ok((Child::Local(child), ProcessPipes { first, stdin, stdout, stderr }))
     }
 
