@@ -118,10 +118,11 @@ pub(super) fn write_line(stdin: &mut impl Write, message: &impl serde::Serialize
 /// Starts a thread that reads the reports of a process from its stdout.
 pub(super) fn read_reports(me: usize, stdout: impl BufRead + Send + 'static, sender: Sender<(usize, StdoutMessage)>) {
     std::thread::spawn(move || {
-        for line in stdout.lines() {
+        for line in stdout.split(b'\n') {
             let Ok(line) = line else { break };
-            // Lines that a login prints before the program starts are not reports.
-            let Ok(report) = serde_json::from_str(&line) else { continue };
+            // Lines that a login prints before the program starts are not reports; nor are they all
+            // UTF-8.
+            let Ok(report) = serde_json::from_slice(&line) else { continue };
             if sender.send((me, StdoutMessage::Report(report))).is_err() {
                 return;
             }
@@ -147,4 +148,21 @@ pub(super) fn forward_errors(
             events(ProcessEvent { kind: "process", text: &text, epoch, process: Some(process) });
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_no_reports_are_passed_over_whatever_their_bytes() {
+        let (sender, received) = std::sync::mpsc::channel();
+        read_reports(3, &b"Welcome\nBienvenue \xe0 caf\xe9\n\n\"joined\"\r\n\"leaving\""[..], sender);
+        let kinds = received.iter().map(|(me, message)| match message {
+            StdoutMessage::Report(report) => (me, serde_json::to_string(&report).unwrap()),
+            StdoutMessage::Closed => (me, "closed".to_owned()),
+        });
+        let wanted = ["\"joined\"", "\"leaving\"", "closed"].map(|kind| (3, kind.to_owned()));
+        assert_eq!(kinds.collect::<Vec<_>>(), wanted);
+    }
 }
