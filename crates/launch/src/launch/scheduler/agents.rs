@@ -50,6 +50,8 @@ pub struct Agents(Arc<AgentsInner>);
 
 struct AgentsInner {
     wait: Duration,
+    /// How long the end of a run waits for tasks that are not connected, to inform them.
+    wait_at_end: Duration,
     timeout: Duration,
     /// The address to which agents connect, for messages.
     address: String,
@@ -66,9 +68,9 @@ struct Announcer {
 }
 
 impl Announcer {
-    fn report(&self, kind: &str, text: &str, task: usize) {
+    fn report(&self, kind: &str, text: &str, process: Option<usize>) {
         let epoch = self.epoch.load(Ordering::Relaxed);
-        (self.events)(ProcessEvent { kind, text, epoch, process: Some(task) });
+        (self.events)(ProcessEvent { kind, text, epoch, process });
     }
 }
 
@@ -170,10 +172,13 @@ impl Agents {
         let announcer = Arc::new(Announcer { events: events.clone(), epoch: AtomicU64::new(0) });
         let report: RefusalSink = Box::new({
             let announcer = announcer.clone();
-            move |text| announcer.report("refused", &format!("task 0 {text}"), 0)
+            move |text| announcer.report("refused", &format!("task 0 {text}"), Some(0))
         });
+        let wait = table.wait.map_or(WAIT, |wait| wait.0);
+        let may_shrink = config.min_processes.is_some_and(|min| min.0 < task.count);
         let agents = Agents(Arc::new(AgentsInner {
-            wait: table.wait.map_or(WAIT, |wait| wait.0),
+            wait,
+            wait_at_end: if may_shrink { wait.min(config.grace()) } else { wait },
             timeout: config.timeout(),
             address: format!("{} port {}", task.supervisor, address.port()),
             participant: Arc::new(Participant::with_report(0, roster(task), credentials, deadlines, report)),
@@ -292,21 +297,23 @@ impl Agents {
 
     /// Informs all agents that the run has ended with this exit code, and waits for their end.
     /// After a success it also waits for tasks that are not connected, to inform them, except those
-    /// that the run goes on without; after a failure such a task ends by itself.
+    /// that the run goes on without, or that were told to end; after a failure such a task ends by
+    /// itself.
     pub fn finish(&self, code: u8) {
         let shared = &self.0;
-        let timeout = if code == 0 { shared.wait } else { FINISH_DEADLINE };
+        let timeout = if code == 0 { shared.wait_at_end } else { FINISH_DEADLINE };
         let mut state = lock(&shared.state);
         state.finished = Some(code);
         let present: Vec<Arc<ConnectedAgent>> = state.agents.iter().flatten().cloned().collect();
         for task in 0..state.agents.len() {
             // A lost task ends by itself; after a success it is informed if it connects again.
-            let ends_by_itself = state.left_out[task] || code != 0 && state.lost[task].is_some();
+            let is_lost = code != 0 && state.lost[task].is_some();
+            let ends_by_itself = task == 0 || state.left_out[task] || state.leaving[task] || is_lost;
             state.informed[task] = state.agents[task].is_some() || ends_by_itself;
         }
         drop(state);
         present.iter().for_each(|agent| agent.finish(code));
-        self.wait_until(timeout, |state| state.informed.iter().skip(1).all(|informed| *informed));
+        self.wait_until_informed(timeout);
         // Agents end, and their connections with them.
         self.wait_until(FINISH_DEADLINE, |state| state.agents.iter().all(Option::is_none));
     }
@@ -314,6 +321,30 @@ impl Agents {
     /// Whether the run has ended.
     pub(crate) fn is_finished(&self) -> bool {
         lock(&self.0.state).finished.is_some()
+    }
+
+    /// Waits until each task is informed of the end of the run, and reports which are not.
+    fn wait_until_informed(&self, timeout: Duration) {
+        let shared = &self.0;
+        let (start, mut pause) = (Instant::now(), REPORT_AFTER);
+        loop {
+            let left = timeout.saturating_sub(start.elapsed());
+            self.wait_until(left.min(pause), |state| state.informed.iter().all(|informed| *informed));
+            let state = lock(&shared.state);
+            let missing: Vec<String> = (0..state.informed.len())
+                .filter(|task| !state.informed[*task])
+                .map(|task| described(task, state.lost[task].as_deref()))
+                .collect();
+            let count = state.informed.len();
+            drop(state);
+            if missing.is_empty() || left <= pause {
+                return;
+            }
+            pause *= 2;
+            let (missing, address) = (missing.join(", "), &shared.address);
+            let text = format!("the run has ended, and waits for {missing} of {count} tasks, at {address}, to say so");
+            shared.announcer.report("waiting", &text, None);
+        }
     }
 
     fn wait_until(&self, timeout: Duration, reached: impl Fn(&AgentsState) -> bool) {
@@ -370,11 +401,11 @@ impl AgentsInner {
                 shared.participant.forget(task);
                 if let Err(error) = shared.follow(task, socket, connection) {
                     let text = format!("task {task} at {peer} connected and was lost: {error:#}");
-                    shared.announcer.report("lost", &text, task);
+                    shared.announcer.report("lost", &text, Some(task));
                 }
             });
             if let Err(error) = result {
-                self.announcer.report("refused", &format!("task 0 cannot accept {peer}: {error:#}"), 0);
+                self.announcer.report("refused", &format!("task 0 cannot accept {peer}: {error:#}"), Some(0));
             }
         }
     }

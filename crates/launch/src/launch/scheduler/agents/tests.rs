@@ -19,11 +19,16 @@ struct ListeningTask {
 impl ListeningTask {
     /// Task 0 of `count`, with more lines in `[tasks]`.
     fn new(count: usize, more: &str) -> ListeningTask {
+        ListeningTask::of_pool(count, "", more)
+    }
+
+    /// The same, with more lines before that table.
+    fn of_pool(count: usize, before: &str, more: &str) -> ListeningTask {
         let folder = tempfile::tempdir().unwrap();
         keys::make(folder.path(), count, 1).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let text = format!(
-            "workers = 1\nkeys = {:?}\n[tasks]\nscheduler = \"slurm\"\ncontrol = \"{port}-{}\"\n{more}",
+            "workers = 1\nkeys = {:?}\n{before}\n[tasks]\nscheduler = \"slurm\"\ncontrol = \"{port}-{}\"\n{more}",
             folder.path(),
             port.saturating_add(50)
         );
@@ -105,4 +110,42 @@ fn a_task_that_is_left_out_and_back_stands_in_for_one_that_does_not_come() {
     let other = first.connect(1);
     other.send(&ControlFrame::Name("node-1".into())).unwrap();
     assert_eq!(used((2, None), long), [true, true, false]);
+}
+
+#[test]
+fn the_end_of_a_run_waits_for_tasks_that_may_come_and_says_so() {
+    let begun = Instant::now();
+    let tasks = "listen = \"127.0.0.1\"\nwait = \"300s\"";
+    // Nothing was to do, and the run may do without the others.
+    ListeningTask::of_pool(3, "min-processes = 1\ngrace = \"100ms\"", tasks).agents.finish(0);
+    // A task that was told to end has ended.
+    let first = ListeningTask::new(2, tasks);
+    let leaving = first.connect(1);
+    for frame in [ControlFrame::Name("node-1".into()), ControlFrame::Leaving] {
+        leaving.send(&frame).unwrap();
+    }
+    let state = || lock(&first.agents.0.state);
+    let wait_until = |reached: &dyn Fn(&AgentsState) -> bool| {
+        while !reached(&state()) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", state().lost);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    wait_until(&|state| state.leaving[1]);
+    leaving.cut();
+    wait_until(&|state| state.agents[1].is_none());
+    first.agents.finish(0);
+    // Another one may still come.
+    let first = ListeningTask::new(2, tasks);
+    std::thread::scope(|scope| {
+        scope.spawn(|| first.agents.finish(0));
+        let (kind, text, ..) = first.received.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(kind, "waiting");
+        assert!(text.starts_with("the run has ended, and waits for task 1 of 2 tasks, at 127.0.0.1 port "), "{text}");
+        let late = first.connect(1);
+        late.send(&ControlFrame::Name("node-1".into())).unwrap();
+        while late.receive().unwrap() != ControlFrame::Finish(0) {}
+        late.cut();
+    });
+    assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
 }
