@@ -4,9 +4,13 @@
 //! `scripts/faults.sh` does the same many times over, at random moments, and with more kinds of
 //! faults.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_setfl};
+use serde_json::json;
 
 use crate::program::{Made, Ran, nigh, run_well, tables};
 use crate::runs::survival::waves;
@@ -178,4 +182,43 @@ fn an_error_that_would_only_repeat_is_not_retried() {
     ]);
     assert_eq!(ran.code, Some(3), "{}", ran.stderr);
     assert!(!ran.stderr.contains("restart"), "{}", ran.stderr);
+}
+
+/// As while its supervisor is stopped (Ctrl-Z): the pipe of its reports is full.
+#[test]
+fn a_second_signal_ends_a_process_whose_reports_are_not_read() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'\n'; 4096]).is_ok_and(|bytes| bytes > 0) {}
+    fcntl_setfl(&writer, OFlags::empty()).unwrap();
+    let mut child = nigh(&["worker"]).stdin(Stdio::piped()).stdout(writer).spawn().unwrap();
+    let (secret, folder) = ([0u8; 16], std::env::temp_dir());
+    let identity = json!({"secrets": {"hello": secret, "welcome": secret}});
+    let start = json!({
+        "me": 0, "folder": folder, "listen": "127.0.0.1:0", "last_port": 0, "identity": identity, "plan": {}
+    });
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{start}").unwrap();
+    let begun = Instant::now();
+    let mut wait = |reached: &mut dyn FnMut(&mut Child) -> bool| {
+        while !reached(&mut child) {
+            if begun.elapsed() > Duration::from_secs(60) {
+                child.kill().unwrap();
+                panic!("the process does not end");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    // Until then the first signal would end it.
+    wait(&mut |child| {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << 14 != 0
+    });
+    wait(&mut |child| {
+        signal("TERM", child.id());
+        child.try_wait().unwrap().is_some()
+    });
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    drop((reader, stdin));
 }

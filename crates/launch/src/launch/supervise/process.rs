@@ -221,9 +221,17 @@ fn report_leaving(stdout: &Arc<Mutex<Stdout>>) {
     let stdout = stdout.clone();
     std::thread::spawn(move || {
         for (count, signal) in signals.forever().enumerate() {
-            if count > 0 || report(&stdout, &ProcessReport::Leaving).is_err() {
+            if count > 0 {
                 std::process::exit(128 + signal);
             }
+            // In a thread of its own: the report waits while the supervisor is stopped and reads
+            // nothing, and a second signal must not wait.
+            let stdout = stdout.clone();
+            std::thread::spawn(move || {
+                if report(&stdout, &ProcessReport::Leaving).is_err() {
+                    std::process::exit(128 + signal);
+                }
+            });
         }
     });
 }
