@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use nigh_kernels::kernels::TEXT_BYTES;
 use nigh_text::method::Content;
 use serde::{Deserialize, Serialize};
 
@@ -65,9 +66,12 @@ pub enum SameId {
     Row,
 }
 
-/// The largest `max-page-bytes`: positions in a text have 32 bits, and decoding can triple the size
-/// of a body.
+/// The largest `max-page-bytes`.
 const MAX_PAGE_BYTES: Bytes = Bytes(1 << 30);
+
+/// The most bytes that are read of a body, slightly below [`MAX_PAGE_BYTES`]: positions in a text
+/// have 32 bits, and each byte may become a character of three bytes with a blank beside it.
+const MOST_OF_BODY: usize = TEXT_BYTES / 4 - 256;
 
 fn page_bytes<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Bytes, D::Error> {
     let bytes = Bytes::deserialize(value)?;
@@ -133,9 +137,10 @@ impl Reading {
         Reading { max_page_bytes, media_types, base_url, columns, ..given.clone() }
     }
 
-    /// `max-page-bytes` as a length in memory.
+    /// `max-page-bytes` as a length in memory; of the largest some hundred bytes less, so that any
+    /// text of a page can be cut into words.
     pub fn page_limit(&self) -> usize {
-        usize::try_from(self.max_page_bytes.0).unwrap_or(usize::MAX)
+        usize::try_from(self.max_page_bytes.0).map_or(MOST_OF_BODY, |limit| limit.min(MOST_OF_BODY))
     }
 }
 
@@ -279,7 +284,23 @@ impl From<TextColumns> for OneOrMore {
 
 #[cfg(test)]
 mod tests {
+    use nigh_kernels::kernels::chosen;
+    use nigh_text::text::decode;
+
     use super::*;
+
+    #[test]
+    fn the_text_of_the_largest_page_can_be_cut_into_words() {
+        let reading: Reading = toml::from_str("max-page-bytes = \"1GiB\"").unwrap();
+        let limit = reading.page_limit();
+        assert!(limit <= 1 << 30 && limit > (1 << 30) - 1024, "{limit}");
+        // Katakana of half width: nothing becomes longer.
+        let (body, mut spaced) = ([0xB1; 4096], Vec::new());
+        let (text, _) = decode(&body, Some("shift_jis"));
+        chosen().unwrap().put_blanks(text.as_bytes(), &mut spaced);
+        let times = spaced.len().div_ceil(body.len());
+        assert!(times == 4 && limit * times < TEXT_BYTES, "{times} {limit}");
+    }
 
     #[test]
     fn a_job_names_one_column_or_several() {
