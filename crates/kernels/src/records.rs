@@ -21,7 +21,8 @@ compile_error!("records are hashed and exchanged as little-endian bytes");
 /// The low bits of a [`DocId`], which hold the row; the bits above hold the shard.
 const ROW_BITS: u32 = 40;
 
-/// The most shards of a store. With more, ids would be negative as signed 64-bit numbers.
+/// The most shards of a store. Their ids have 56 bits, so they are positive as signed 64-bit
+/// numbers; and names of files have five digits for the number of a shard.
 pub const MAX_SHARDS: u32 = 1 << 16;
 
 /// The id of a document: its shard and its row in the shard's table `urls`.

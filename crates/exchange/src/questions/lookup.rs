@@ -134,8 +134,8 @@ pub fn lookup<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
     local: &LocalAnswers<WORDS>,
     each: impl FnMut(usize, [u64; WORDS]),
 ) -> Result<()> {
-    // Whether all answers are local is the same at every cx, so all of them skip the exchange or
-    // none does.
+    // Whether all answers are local is the same at every worker, so all of them skip the exchange
+    // or none does.
     let answers = if local.by_worker.iter().all(Option::is_some) {
         Vec::new()
     } else {
@@ -155,7 +155,7 @@ fn remote_answers<const WORDS: usize, Q: Iterator<Item = DocId> + 'static>(
 ) -> Result<Vec<VecDeque<u64>>> {
     ensure!(
         owned.len() <= u32::MAX as usize,
-        "{} documents are too many for one cx, at most {}: use more workers",
+        "{} documents are too many for one worker, at most {}: use more workers",
         owned.len(),
         u32::MAX
     );

@@ -5,7 +5,7 @@
 //! headers in the bytes on their way to the engine: a length beyond the limit ends the connection
 //! before the engine reads it. It does not read the messages, so the cost is too small to measure.
 //!
-//! The format is that of `timely_communication` 0.31 (`MessageHeader`), whose version is pinned for
+//! The format is that of `timely_communication` 0.32 (`MessageHeader`), whose version is pinned for
 //! this reason; a test compares.
 
 use std::io;

@@ -37,8 +37,8 @@ pub(super) struct PairRule {
 type OrderedPair = (u64, [DocId; 2], [DocId; 2]);
 
 /// Chooses pairs, each with its smaller document first, by band and in the order of a hash; the
-/// same at every cx. `vectors` opens a scan of own features, and `root` is the root of the cluster
-/// of an own document.
+/// same at every worker. `vectors` opens a scan of own features, and `root` is the root of the
+/// cluster of an own document.
 ///
 /// Pages of one cluster are alike, so that a sampler errs in the same way for all of their pairs:
 /// of one cluster a band has one pair at most.
@@ -83,7 +83,7 @@ pub(super) fn chosen_pairs(
     Ok(chosen.into_iter().map(|(_, _, pair)| pair).collect())
 }
 
-/// Sampled pages with their features, the same at every cx.
+/// Sampled pages with their features, the same at every worker.
 fn probes(
     cx: &mut Context,
     rule: &PairRule,

@@ -56,7 +56,7 @@ struct SampledWeek<'a> {
     watch: &'a Arc<Watch>,
 }
 
-/// Compares samplers on one cx, as [`run`](crate::studies::run) calls it. Worker 0 writes the
+/// Compares samplers on one worker, as [`run`](crate::studies::run) calls it. Worker 0 writes the
 /// tables and returns the summary.
 ///
 /// # Errors
@@ -149,7 +149,8 @@ impl SampledWeek<'_> {
         Ok(all)
     }
 
-    /// Counts the pages of the week with words, and those without a sample; the same at every cx.
+    /// Counts the pages of the week with words, and those without a sample; the same at every
+    /// worker.
     fn words(&self, cx: &mut Context) -> Result<WordCounts> {
         let samplers = samplers_of(self.job);
         let mut own: Vec<(u64, u64)> = vec![(0, 0); samplers.len()];

@@ -41,7 +41,7 @@ use crate::structures::{ByKey, Ownership};
 pub struct Chains {
     /// Edges, by requirement: pairs that meet it and no stronger one. The components of those of
     /// one requirement and of all stronger ones are the clusters at that requirement. Each edge is
-    /// at one cx, which need not own its documents.
+    /// at one worker, which need not own its documents.
     pub edges: Vec<Vec<Edge>>,
     /// If they are wanted: for each own set of a cluster, the most similar set of which it is
     /// known; of equals, that with the smallest name. Ascending.

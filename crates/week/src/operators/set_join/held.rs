@@ -68,7 +68,11 @@ pub(super) fn held<S: SetSource + Clone + 'static>(
     let requirement = stage.requirement;
     ensure!(source.len() <= u32::MAX as usize, "{} sets are too many for one worker: use more workers", source.len());
     let own = own_elements(source, requirement)?;
-    ensure!(own <= u32::MAX.into(), "{own} elements are too many for one cx, at most {}: use more workers", u32::MAX);
+    ensure!(
+        own <= u32::MAX.into(),
+        "{own} elements are too many for one worker, at most {}: use more workers",
+        u32::MAX
+    );
     let all: u64 = cx.sum(own)?;
     let cut = KeyRanges::new(all, MOST_RECORDS, size_of::<Sighting>(), 1, cx.peers(), cx.memory());
     // A hash gives its partition, and then its slot there.

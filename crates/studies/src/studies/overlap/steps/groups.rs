@@ -109,7 +109,7 @@ fn reasons(cx: &mut Context, units: &Units, roots: &[DocId]) -> Result<[u64; 3]>
     Ok(reasons)
 }
 
-/// Describes the largest groups, from the largest of each cx.
+/// Describes the largest groups, from the largest of each worker.
 fn largest(cx: &mut Context, units: &Units, roots: &[DocId], candidates: Vec<(u64, DocId)>) -> Result<Vec<Group>> {
     let mut chosen = cx.sorted(candidates)?;
     chosen.truncate(LARGEST);

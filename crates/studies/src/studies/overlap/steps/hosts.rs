@@ -71,7 +71,7 @@ pub(super) fn number_hosts(
     let sent =
         hosts.into_values().map(|host| (shard_of(&host.name) as usize % peers, PagesOfHost { from: index, ..host }));
     let mut received = send_rows(cx, sent.collect())?;
-    // By shard and name; then by cx.
+    // By shard and name; then by worker.
     received.sort_items_by(|a, b| (shard_of(&a.name), a).cmp(&(shard_of(&b.name), b)));
     let mut own_rows: Vec<(u32, u64)> = Vec::new();
     for of_shard in received.chunk_by(|a, b| shard_of(&a.name) == shard_of(&b.name)) {

@@ -53,7 +53,7 @@ pub struct Connected {
     /// By own number: whether the page is in it.
     pub pages: Vec<bool>,
     /// The given seeds; or the candidates for a page of the core, by their links. The same at every
-    /// cx.
+    /// worker.
     pub seeds: Vec<LinkSeed>,
 }
 
