@@ -113,7 +113,7 @@ impl<V: Narrow> Modulus<V> {
 
 /// The bytes of a text that are read to classify 64 of them: a character that begins in them may
 /// end up to 3 bytes later.
-const READ_AHEAD: usize = 64 + 3;
+pub(super) const READ_AHEAD: usize = 64 + 3;
 
 /// The bounds of words: see [`Kernels::words`](super::Kernels::words).
 #[inline(always)]

@@ -9,10 +9,8 @@ use std::arch::x86_64::*;
 
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_bytes};
 use super::words::BITS;
+use crate::kernels::narrow::READ_AHEAD;
 use crate::kernels::words::spaceless::{CharacterRows, ROWS, spaceless_length};
-
-/// The length of a block and of the bytes after it that its last character may have.
-const READ_AHEAD: usize = 67;
 
 /// At odd places the numbers of the bytes of half a block.
 const INTERLEAVED: [[u8; 64]; 2] = {

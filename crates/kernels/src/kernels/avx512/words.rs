@@ -9,10 +9,8 @@
 use std::arch::x86_64::*;
 
 use super::vectors::{all_bytes, load_bytes, load_first_bytes, store_positions};
+use crate::kernels::narrow::READ_AHEAD;
 use crate::kernels::words::alphabet::{ALPHABET, Alphabet};
-
-/// The length of a block and of the bytes after it that its last character may have.
-const READ_AHEAD: usize = 67;
 
 /// The numbers from 0 to 63.
 const ASCENDING: [u8; 64] = {
