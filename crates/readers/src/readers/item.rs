@@ -69,11 +69,12 @@ pub struct Page {
     pub entry: ArchiveEntry,
     /// The place in the input.
     ///
-    /// WARC: the stored offset of the gzip member or zstd frame in which the record begins, as in a
-    /// CDX index: reading from that offset finds the record. In a plain file, the offset of the
-    /// record. In a file that is one member, for every record after the first, the offset in the
-    /// uncompressed stream. JSONL and failed downloads: the offset of the line in the uncompressed
-    /// stream. Parquet: the number of the row, from 0. HTML: 0.
+    /// WARC: the stored offset of the gzip member or zstd frame in which the record begins, as in
+    /// a CDX index, and the number of records before it in that member. In a plain file, the
+    /// offset of the record. In a file that is one member, or begins with a large one of several
+    /// records: of all records after the first the offset in the uncompressed stream. JSONL and
+    /// failed downloads: the offset of the line in the uncompressed stream. Parquet: the number of
+    /// the row, from 0. HTML: 0.
     pub offset: u64,
     /// Whether the body is incomplete: longer than `max-page-bytes`, marked WARC-Truncated, ended
     /// inside a chunk, or without some segments of its record.
@@ -250,7 +251,8 @@ pub enum CountedIn {
     Stored,
     /// Bytes of the uncompressed stream, or rows.
     Decoded,
-    /// Stored bytes: a member begins there, in which other items are before this one.
+    /// Stored bytes: where a member begins, in which other items are before this one, and the
+    /// number of these.
     Shared,
 }
 

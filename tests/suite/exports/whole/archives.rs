@@ -147,3 +147,67 @@ fn records_that_share_a_member_are_not_taken_apart() {
     );
     assert!(!out.join("two.warc.gz").exists());
 }
+
+#[test]
+fn records_that_share_members_are_all_kept_and_in_the_order_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (records, _) = archive("plain.warc");
+    // Four texts of two pages each, and ten copies of the first page on hosts of their own.
+    let copies = (0..10).flat_map(|n| {
+        let text = String::from_utf8(records[1].clone()).unwrap();
+        let text =
+            text.replace("h.example/0", &format!("copy{n}.example/0")).replace("urn:x:0-", &format!("urn:x:copy{n}-"));
+        [text.into_bytes()]
+    });
+    let all: Vec<Vec<u8>> = records.iter().cloned().chain(copies).collect();
+    let gzip = |records: &[Vec<u8>]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut gzip, &records.concat()).unwrap();
+        gzip.finish().unwrap()
+    };
+    let layouts: [Vec<usize>; 4] =
+        [vec![1; all.len()], vec![1, 1, all.len() - 2], vec![5, 5, all.len() - 10], vec![3, 1, 1, all.len() - 5]];
+    let exports = layouts.map(|sizes| {
+        let mut rest = &all[..];
+        let members = sizes.iter().map(|size| {
+            let (part, others) = rest.split_at(*size);
+            rest = others;
+            gzip(part)
+        });
+        let (input, store, out) =
+            (folder.path().join("a.warc.gz"), folder.path().join("store"), folder.path().join("out"));
+        std::fs::write(&input, members.collect::<Vec<_>>().concat()).unwrap();
+        run_well(&[
+            "run",
+            "-q",
+            "--week",
+            DATE,
+            "--store",
+            store.to_str().unwrap(),
+            "--input",
+            input.to_str().unwrap(),
+        ]);
+        let export = |more: &[&str]| {
+            run_well(
+                &[&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--format", "jsonl"], more]
+                    .concat(),
+            );
+            let lines = std::fs::read_to_string(out.join("a.jsonl")).unwrap();
+            std::fs::remove_dir_all(&out).unwrap();
+            let place = |line: &str| {
+                let row: serde_json::Value = serde_json::from_str(line).unwrap();
+                row["url"].as_str().unwrap().to_owned()
+            };
+            lines.lines().map(place).collect::<Vec<_>>()
+        };
+        let rows =
+            [&[][..], &["--what", "removed"], &["--most", "99"], &["--keep", "per-host"], &["--keep", "longest"]]
+                .map(export);
+        std::fs::remove_dir_all(&store).unwrap();
+        rows
+    });
+    assert_eq!(exports[0].clone().map(|rows| rows.len()), [4, 14, 18, 14, 4]);
+    for (layout, rows) in exports.iter().enumerate() {
+        assert_eq!(rows, &exports[0], "{layout}");
+    }
+}

@@ -10,12 +10,14 @@ use anyhow::ensure;
 use super::cuts::{Cuts, FindStart};
 use crate::readers::item::{CountedIn, Item, Nothing, Reader, Unread};
 use crate::readers::opened::FromOffset;
-use crate::readers::streams::{MemberPacking, member_start, read_at};
-use crate::readers::warc::{Dialect, REACH, WarcReader, record_start};
+use crate::readers::streams::{MemberPacking, Members, Stored, member_start, read_at};
+use crate::readers::warc::{Dialect, REACH, Records, WarcReader, record_start};
 use crate::reading::Reading;
 
 /// The first bytes of a file that say what it has.
 const FIRST: usize = 64;
+/// The stored bytes that are looked at to know whether a file is one stream, at most.
+const LOOKED_AT: u64 = 2 << 20;
 /// What to do about a file whose records cannot be found from its middle on.
 const NOT_SPLIT: &str = "split-files = false in the config lets one worker read each file";
 
@@ -39,7 +41,10 @@ pub(super) fn members_of(
         (Dialect::Arc, _) => |cuts, range| packed_start(cuts, range, Dialect::Arc),
     };
     let number = cuts.piece.number;
-    let Some(start) = cuts.begin(number, search)? else { return Ok(Some(Box::new(Nothing))) };
+    let is_one_stream =
+        cuts.piece.of > 1 && !matches!(cuts.packing, MemberPacking::Plain) && is_one_stream(&cuts, dialect)?;
+    let start = if number > 0 && is_one_stream { None } else { cuts.begin(number, search)? };
+    let Some(start) = start else { return Ok(Some(Box::new(Nothing))) };
     let reader_at = |place: u64| -> io::Result<FromOffset> {
         let mut source = cuts.file.try_clone()?;
         source.seek(SeekFrom::Start(place))?;
@@ -63,12 +68,20 @@ pub(super) fn members_of(
         Some(led) => led,
         None => Led::at(reader_at(start)?),
     };
-    Ok(Some(Box::new(UpToNext::new(cuts, search, led, start))))
+    Ok(Some(Box::new(UpToNext::new(cuts, search, led, start, is_one_stream))))
 }
 
 /// The first place of a range where a member begins with a record.
 pub(super) fn packed_start(cuts: &Cuts, range: Range<u64>, dialect: Dialect) -> io::Result<Option<u64>> {
     member_start(&cuts.file, &cuts.packing, cuts.bytes, range, dialect.acceptable())
+}
+
+/// Whether places in a file are those in its decoded bytes. Then the first piece is all of it.
+fn is_one_stream(cuts: &Cuts, dialect: Dialect) -> io::Result<bool> {
+    let mut source = cuts.file.try_clone()?;
+    source.rewind()?;
+    let members = Members::new(Stored::new(Box::new(source.take(cuts.bytes.min(LOOKED_AT)))), dialect.acceptable())?;
+    Records::new(members, dialect, cuts.bytes, 0, false).is_one_stream()
 }
 
 /// The first bytes of a file.
@@ -139,9 +152,10 @@ pub(super) struct UpToNext {
 }
 
 impl UpToNext {
-    /// The records of a piece, which begins at `start`.
-    pub(super) fn new(cuts: Cuts, search: FindStart, led: Led, start: u64) -> UpToNext {
-        let next = cuts.piece.number + 1;
+    /// The records of a piece, which begins at `start`, and which is all of the file if that is one
+    /// stream.
+    pub(super) fn new(cuts: Cuts, search: FindStart, led: Led, start: u64, is_one_stream: bool) -> UpToNext {
+        let next = if is_one_stream { cuts.piece.of } else { cuts.piece.number + 1 };
         UpToNext { cuts, search, led, start, next, end: None, unread: Unread::default(), ended: false }
     }
 
@@ -163,12 +177,15 @@ impl UpToNext {
     /// The next item of this piece.
     fn advance(&mut self) -> anyhow::Result<Option<Item>> {
         let item = self.led.next()?;
-        // A first member of many records has places in its decoded bytes, which say nothing about
-        // the file's.
-        let is_stored = self.counted_in() != CountedIn::Decoded;
         let place = match &item {
-            Some(item) if is_stored => item.offset(),
-            Some(_) => return Ok(item),
+            Some(item) if self.counted_in() != CountedIn::Decoded => item.offset(),
+            Some(_) => {
+                ensure!(
+                    self.next == self.cuts.piece.of,
+                    "the first member has several records, and the other pieces do not see it: {NOT_SPLIT}"
+                );
+                return Ok(item);
+            }
             None => self.cuts.bytes,
         };
         Ok(if self.is_before_next(place)? { item } else { None })

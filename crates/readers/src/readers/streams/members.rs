@@ -156,6 +156,19 @@ impl Members {
         matches!(self.codec, Codec::Plain)
     }
 
+    /// Whether the next step begins a member, or the file ends.
+    pub fn is_between(&self) -> bool {
+        matches!(self.state, MemberState::Between | MemberState::Ended)
+    }
+
+    /// Whether further stored bytes follow what was decoded.
+    ///
+    /// # Errors
+    /// If the source cannot be read.
+    pub fn goes_on(&mut self) -> io::Result<bool> {
+        Ok(self.stored.need(1)? > 0)
+    }
+
     /// Returns the number of stored bytes read from the source.
     pub fn position(&self) -> u64 {
         self.stored.position()

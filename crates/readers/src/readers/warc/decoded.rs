@@ -88,8 +88,8 @@ pub struct DecodedStream {
     ended: bool,
     /// The stored offset of the member at the cursor.
     pub member: u64,
-    /// Whether a record began in that member, or continued into it.
-    pub member_has_record: bool,
+    /// How many records began in that member, or continued into it.
+    pub records_of_member: u64,
 }
 
 impl DecodedStream {
@@ -104,7 +104,7 @@ impl DecodedStream {
             boundaries: VecDeque::new(),
             ended: false,
             member: 0,
-            member_has_record: false,
+            records_of_member: 0,
         }
     }
 
@@ -160,7 +160,7 @@ impl DecodedStream {
 
     /// Passes the next boundary, the start of the member at this stored offset.
     pub fn enter_member(&mut self, offset: u64, has_record: bool) {
-        (self.member, self.member_has_record) = (offset, has_record);
+        (self.member, self.records_of_member) = (offset, has_record.into());
         self.pass_boundary();
     }
 
@@ -243,6 +243,25 @@ impl DecodedStream {
         let rest = &self.buffer[self.index(position)..];
         let end = memchr(b'\n', &rest[..rest.len().min(VERSION_LINE as usize)]);
         Ok(end.is_some_and(|end| is_version(&rest[..end])))
+    }
+
+    /// Decodes the first member of a file, or at least its first `most` bytes, before anything is
+    /// framed. Returns them, and whether the member is longer; `None` if no member begins the file,
+    /// or if the first one is damaged or others follow it.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn only_member(&mut self, most: usize) -> io::Result<Option<(&[u8], bool)>> {
+        self.pull()?;
+        if !matches!(self.boundary(), Some(Boundary { at: 0, kind: BoundaryKind::Start(0) })) {
+            return Ok(None);
+        }
+        let is_in_first =
+            |stream: &Self| stream.boundaries.len() == 1 && (stream.end() == 0 || !stream.members.is_between());
+        while self.buffer.len() < most && is_in_first(self) && self.pull()? {}
+        let ends = self.members.is_between();
+        let is_alone = self.boundaries.len() == 1 && !(ends && self.members.goes_on()?);
+        Ok(is_alone.then_some((&self.buffer[..], !ends)))
     }
 
     /// Decodes more bytes; returns `false` at the end of the file.

@@ -26,6 +26,7 @@ mod tests;
 pub use self::arc::parse as arc_record;
 pub use self::decoded::Dialect;
 pub use self::encodings::dechunk;
+pub use self::framing::Records;
 pub use self::header::{end_of_head, split as split_head};
 pub use self::held::WITHIN;
 pub use self::methods::REACH;

@@ -60,8 +60,23 @@ impl WarcReader {
         Ok(WarcReader::of(members, dialect, size, name, reading, false))
     }
 
-    /// The reader of a file from a member on that is not its first, or from a record on if it is
-    /// plain: `source` has the `size` bytes from there on.
+    /// The same, of the `size` bytes of a file from a member on that is not its first, or from a
+    /// record on if it is plain.
+    ///
+    /// # Errors
+    /// As [`WarcReader::new`].
+    pub fn from_place(
+        source: Box<dyn Read + Send>,
+        dialect: Dialect,
+        size: u64,
+        name: &str,
+        reading: &Reading,
+    ) -> io::Result<Self> {
+        let members = Members::new(Stored::new(source), dialect.acceptable())?;
+        Ok(WarcReader::of(members, dialect, size, name, reading, true))
+    }
+
+    /// As [`WarcReader::from_place`], of a file that is packed in this way.
     ///
     /// # Errors
     /// If there is no memory for a decoder.

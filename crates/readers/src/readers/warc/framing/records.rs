@@ -3,12 +3,14 @@
 use std::io;
 use std::ops::Range;
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use crate::readers::item::{CountedIn, Reject, Unread};
 use crate::readers::streams::Members;
+use crate::readers::warc::arc;
 use crate::readers::warc::decoded::{Boundary, BoundaryKind, DecodedStream, Dialect, Reach};
-use crate::readers::warc::record::{RecordHead, RecordType, VERSION};
+use crate::readers::warc::header::end_of_head;
+use crate::readers::warc::record::{RecordHead, RecordType, VERSION, parse};
 
 /// The cap for blocks of records that are not pages, in compressed files: there a wrong length
 /// swallows one member at most.
@@ -20,6 +22,13 @@ const CUT: [&str; 3] = [ENDS_IN_HEAD, ENDS_IN_RECORD, LONGER_THAN_FILE];
 pub(super) const ENDS_IN_HEAD: &str = "warc: the file ends inside a head";
 const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
 pub(super) const LONGER_THAN_FILE: &str = "warc: Content-Length larger than the file";
+/// How much is looked at of the first member, 256 KiB decoded: a page fits, and what compresses
+/// blocks of a file separately makes them smaller.
+const LOOKED_AT: usize = 256 << 10;
+/// What may follow a record that is alone in its member.
+const LINE_ENDS: usize = 16;
+/// The records of a member have as many places as the member has bytes.
+const CROWDED: &str = "warc: the compressed member before has more records than bytes";
 
 /// A record or a reject.
 #[derive(Debug)]
@@ -58,8 +67,11 @@ pub struct Records {
     block: RecordBytes,
     /// What the place of the last record or reject is counted in.
     counted_in: CountedIn,
-    /// Whether the file was entered at a member other than the first.
-    is_part: bool,
+    /// Whether places are those in the decoded bytes, because the file may be one member. `None` if
+    /// that is not known yet.
+    is_one_stream: Option<bool>,
+    /// The last place that is counted in stored bytes.
+    last_stored: Option<u64>,
     /// What is not read although it is decoded: bad records of a plain file, and a record that the
     /// end of the file cuts.
     not_framed: Unread,
@@ -81,13 +93,14 @@ impl Records {
         let plain_size = members.plain().then_some(size).filter(|&size| size > 0);
         let stream = DecodedStream::new(members, dialect);
         Records {
+            is_one_stream: (is_part || stream.is_plain()).then_some(false),
             stream,
             plain_size,
             cap,
             head: RecordBytes::Copied(Vec::new()),
             block: RecordBytes::Copied(Vec::new()),
             counted_in: CountedIn::Stored,
-            is_part,
+            last_stored: None,
             not_framed: Unread::default(),
         }
     }
@@ -133,13 +146,16 @@ impl Records {
     /// # Errors
     /// If the file cannot be read.
     pub fn advance(&mut self) -> io::Result<Option<FramedRecord>> {
+        self.is_one_stream()?;
         self.head = RecordBytes::Copied(Vec::new());
         self.block = RecordBytes::Copied(Vec::new());
         loop {
             match self.stream.boundary_at(self.stream.cursor) {
-                Some(BoundaryKind::Damage(offset, reason)) => {
+                Some(BoundaryKind::Damage(stored, reason)) => {
                     self.stream.pass_boundary();
-                    self.counted_in = CountedIn::Stored;
+                    let is_one_stream = self.is_one_stream == Some(true);
+                    let offset = if is_one_stream { self.stream.cursor } else { stored };
+                    self.counted_in = if is_one_stream { CountedIn::Decoded } else { CountedIn::Stored };
                     return Ok(Some(FramedRecord::Reject(Reject { offset, url: None, reason: reason.to_owned() })));
                 }
                 Some(BoundaryKind::Start(offset)) => {
@@ -165,6 +181,24 @@ impl Records {
         }
     }
 
+    /// Whether places are those in the decoded bytes: the first member has several records, and may
+    /// be the whole file. It is one that is longer than what is looked at, or that nothing follows.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn is_one_stream(&mut self) -> io::Result<bool> {
+        if let Some(known) = self.is_one_stream {
+            return Ok(known);
+        }
+        let dialect = self.stream.dialect;
+        let is_one_stream = match self.stream.only_member(LOOKED_AT)? {
+            Some((bytes, true)) => first_record_ends_in(bytes, dialect),
+            alone => alone.is_some(),
+        };
+        self.is_one_stream = Some(is_one_stream);
+        Ok(is_one_stream)
+    }
+
     /// Counts the bad record that began at `begin`: the cursor is where reading continues.
     fn count_unread(&mut self, begin: u64, reason: &str) {
         if self.stream.is_plain() {
@@ -176,24 +210,29 @@ impl Records {
     /// Frames the record that begins at the cursor.
     fn record(&mut self) -> io::Result<FramedRecord> {
         let begin = self.stream.cursor;
-        // The first member may be the whole file: then only its first record can be found by the
-        // offset of the member.
-        let (member, is_first) = (self.stream.member, !self.stream.member_has_record);
-        self.counted_in = match member {
-            _ if self.stream.is_plain() || is_first => CountedIn::Stored,
-            0 if !self.is_part => CountedIn::Decoded,
+        let (member, before) = (self.stream.member, self.stream.records_of_member);
+        self.stream.records_of_member += 1;
+        let is_one_stream = self.is_one_stream == Some(true);
+        self.counted_in = match before {
+            _ if self.stream.is_plain() => CountedIn::Stored,
+            _ if is_one_stream && (member, before) != (0, 0) => CountedIn::Decoded,
+            0 => CountedIn::Stored,
             _ => CountedIn::Shared,
         };
+        // Ascending, because a member has more bytes than records.
         let by_position = self.stream.is_plain() || self.counted_in == CountedIn::Decoded;
-        let offset = if by_position { begin } else { member };
-        self.stream.member_has_record = true;
+        let offset = if by_position { begin } else { member + before };
+        let is_taken = !by_position && self.last_stored >= Some(offset);
+        if !by_position {
+            self.last_stored = self.last_stored.max(Some(offset));
+        }
 
         let HeadAndBlock { mut head, block } = match self.head(begin, offset)? {
             Ok(head_and_block) => head_and_block,
             Err(reject) => return Ok(FramedRecord::Reject(reject)),
         };
         self.head = RecordBytes::Buffered(begin..block.start);
-        Ok(match self.take_block(&mut head, block)? {
+        Ok(match self.take_block(&mut head, block)?.and(if is_taken { Err(CROWDED) } else { Ok(()) }) {
             Ok(()) => {
                 head.entry.length = self.stored_end().and_then(|end| end.checked_sub(offset));
                 FramedRecord::Record(head)
@@ -354,4 +393,15 @@ impl Records {
             stream.cursor = stream.cursor.max(searched.saturating_sub(1)).min(stream.end());
         }
     }
+}
+
+/// Whether the first record ends in the first bytes of a longer member, so that others follow it
+/// there.
+fn first_record_ends_in(bytes: &[u8], dialect: Dialect) -> bool {
+    let parsed = match dialect {
+        Dialect::Warc => end_of_head(bytes).map(|end| (end, parse(&bytes[..end], 0))),
+        Dialect::Arc => memchr(b'\n', bytes).map(|end| (end + 1, arc::parse(&bytes[..=end], 0))),
+    };
+    let Some((end, Ok(RecordHead { length: Some(length), .. }))) = parsed else { return false };
+    (end + LINE_ENDS) as u64 + length < bytes.len() as u64
 }

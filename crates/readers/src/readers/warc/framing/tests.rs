@@ -154,14 +154,79 @@ fn version_lines_inside_good_blocks_are_content() {
 fn offsets_of_records_are_those_of_a_cdx_index() {
     let (a, b) = (gzip(&good("a")), gzip(&good("b")));
     let file = [&a[..], &b, &gzip(&(good("c") + &good("d"))), &gzip(&good("e"))].concat();
-    let offsets = [0, a.len(), a.len() + b.len(), a.len() + b.len()];
+    let both = a.len() + b.len();
+    let offsets = [0, a.len(), both, both + 1];
     let lines = read(&file);
     for (line, offset) in lines.iter().zip(offsets) {
         assert_eq!(line.split(' ').next(), Some(offset.to_string().as_str()), "{lines:?}");
-        assert!(read(&file[offset..])[0].ends_with(" 7"));
+    }
+    for offset in &offsets[..3] {
+        assert!(read(&file[*offset..])[0].ends_with(" 7"));
     }
     let whole = good("a") + &good("b");
     assert_eq!(read(&gzip(&whole)), ["0 a 7".to_owned(), format!("{} b 7", good("a").len())]);
+}
+
+#[test]
+fn each_record_has_a_place_of_its_own_behind_those_before() {
+    let names: Vec<String> = (0..12).map(|number| format!("http://a.example/{number}")).collect();
+    let all: Vec<String> = names.iter().map(|name| good(name)).collect();
+    let packed = |sizes: &[usize]| {
+        let (mut rest, mut members) = (&all[..], Vec::new());
+        for size in sizes {
+            let (part, others) = rest.split_at(*size);
+            (rest, _) = (others, members.push(gzip(&part.concat())));
+        }
+        assert!(rest.is_empty());
+        members
+    };
+    let starts: Vec<usize> = all.iter().scan(0, |at, record| Some(std::mem::replace(at, *at + record.len()))).collect();
+    let places = |file: &[u8]| {
+        let lines = read(file).into_iter();
+        let line = |line: String| line.split_once(' ').map(|(place, rest)| (place.parse().unwrap(), rest.to_owned()));
+        lines.map(|text| line(text).unwrap()).unzip::<usize, String, Vec<_>, Vec<_>>()
+    };
+    let wanted: Vec<String> = names.iter().map(|name| format!("{name} 7")).collect();
+    // Those of a file that is one member are in its decoded bytes.
+    assert_eq!(places(&packed(&[12]).concat()), (starts.clone(), wanted.clone()));
+    // Else they are in the members.
+    for sizes in [&[1, 11][..], &[1, 1, 3, 4, 1, 2], &[2, 1, 9], &[5, 5, 1, 1]] {
+        let members = packed(sizes);
+        let begin = |member: usize| members[..member].iter().map(Vec::len).sum::<usize>();
+        let of_member = |(member, size): (usize, &usize)| (0..*size).map(move |number| (member, number));
+        let expected: Vec<usize> =
+            sizes.iter().enumerate().flat_map(of_member).map(|(member, number)| begin(member) + number).collect();
+        assert_eq!(places(&members.concat()), (expected, wanted.clone()), "{sizes:?}");
+    }
+    // A large first member of several records may be all of the file; one of a large record is not.
+    // (Frames of zstd are not decoded at once.)
+    let frame = |text: &str| zstd::bulk::compress(text.as_bytes(), 1).unwrap();
+    let long = record("long", 300 << 10, &"x".repeat(300 << 10));
+    let (first, rest) = (&all[0], all[1].clone() + &all[2]);
+    let (a, b) = (frame(&(first.clone() + &long + &all[1])), frame(&all[2]));
+    let ends = [first.len(), first.len() + long.len(), first.len() + long.len() + all[1].len()];
+    assert_eq!(places(&[&a[..], &b].concat()).0, [&[0], &ends[..]].concat());
+    let (a, b) = (frame(&long), frame(&rest));
+    assert_eq!(places(&[&a[..], &b].concat()).0, [0, a.len(), a.len() + 1]);
+    // Damage behind such a member has a place among those of the file.
+    let (a, mut b) = (frame(&(first.clone() + &long)), frame(&rest));
+    b.truncate(12);
+    let (found, lines) = places(&[&a[..], &b, &frame(&all[3])].concat());
+    assert!(found.is_sorted() && found[2] >= ends[1] && found.len() == 4, "{found:?} {lines:?}");
+    assert!(lines[2].contains("zstd: ") && lines[3] == wanted[3], "{lines:?}");
+}
+
+#[test]
+fn records_for_which_a_member_has_too_few_bytes_are_rejects() {
+    let crowd = gzip(&good("a").repeat(2000));
+    let file = [gzip(&good("first")), crowd.clone(), gzip(&good("b")), gzip(&good("c"))].concat();
+    let lines = read(&file);
+    assert!(crowd.len() < 1800, "{}", crowd.len());
+    let rejects: Vec<&String> = lines.iter().filter(|line| !line.ends_with(" 7")).collect();
+    assert_eq!(lines.len(), 2003);
+    let begin = file.len() - gzip(&good("b")).len() - gzip(&good("c")).len();
+    let reason = "warc: the compressed member before has more records than bytes";
+    assert_eq!(rejects, [&format!("{begin} b {reason}"), &format!("{} c {reason}", begin + gzip(&good("b")).len())]);
 }
 
 #[test]
