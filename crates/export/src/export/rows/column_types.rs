@@ -19,7 +19,8 @@ use serde_json::value::RawValue;
 use super::input_lines::InputLines;
 use crate::readers::Input;
 
-/// The most lists and objects within each other.
+/// The most levels of the schema, with its root and the values: pyarrow refuses a file with more.
+/// An object is one level. A list is two: itself, and the group that is repeated.
 const DEEPEST: usize = 100;
 /// The digits of a decimal.
 const DIGITS: i64 = 38;
@@ -37,7 +38,7 @@ impl JsonColumns {
     ///
     /// # Errors
     /// If an input cannot be read; or a field has objects or lists in one line and other values in
-    /// another: the message names the field, the file and the line.
+    /// another, or too many levels of them: the message names the field, the file and the line.
     pub fn of(inputs: &[Input]) -> Result<JsonColumns> {
         let mut all = FieldShapes::default();
         for input in inputs.iter().filter(|input| input.format.has_json_lines()) {
@@ -48,13 +49,8 @@ impl JsonColumns {
                 if !line.trim_start().starts_with('{') {
                     continue;
                 }
-                if let Err(Mixed { path, before, now }) = all.add(line, 0) {
-                    bail!(
-                        "{}, line {number}: the field `{}` has {now}, and {before} before: Parquet has one type for a column. Give --format \
-                         same, or write these values in one way",
-                        input.name,
-                        path.join(".")
-                    );
+                if let Err(unheld) = all.add(line, 1) {
+                    bail!("{}, line {number}: {unheld}", input.name);
                 }
             }
         }
@@ -98,20 +94,47 @@ struct FieldShape {
     last: (u64, usize),
 }
 
-/// A field has values of kinds that no column holds together.
-struct Mixed {
+/// A field has values that no column holds.
+struct Unheld {
     /// The names that lead to the field.
     path: Vec<String>,
-    before: &'static str,
-    now: &'static str,
+    why: UnheldCause,
+}
+
+/// Why no column holds some values.
+enum UnheldCause {
+    /// They are of several kinds.
+    Mixed { before: &'static str, now: &'static str },
+    /// They are within too many lists and objects.
+    TooDeep,
+}
+
+impl fmt::Display for Unheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.why {
+            UnheldCause::Mixed { before, now } => write!(
+                f,
+                "the field `{}` has {now}, and {before} before: Parquet has one type for a column. Give --format same, or \
+                 write these values in one way",
+                self.path.join(".")
+            ),
+            UnheldCause::TooDeep => write!(
+                f,
+                "the field `{}` needs more than {DEEPEST} levels of Parquet (an object is one, a list is two), which readers \
+                 such as pyarrow refuse. Give --format same, or write this field as text",
+                self.path.first().map_or("", String::as_str)
+            ),
+        }
+    }
 }
 
 impl ValueShape {
-    /// Adds a value, which is valid JSON, within so many lists and objects.
-    fn add(&mut self, value: &str, depth: usize) -> Result<(), Mixed> {
+    /// Adds a value, which is valid JSON, at a level of the schema, whose root is level 1.
+    fn add(&mut self, value: &str, level: usize) -> Result<(), Unheld> {
         let value = value.trim_ascii();
-        if depth > DEEPEST {
-            return Err(Mixed { path: Vec::new(), before: "what is around it", now: "more than 100 levels" });
+        // What is null everywhere has no column.
+        if level > DEEPEST && !value.starts_with('n') {
+            return Err(Unheld { path: Vec::new(), why: UnheldCause::TooDeep });
         }
         let found = match value.as_bytes().first() {
             None | Some(b'n') => return Ok(()),
@@ -120,12 +143,12 @@ impl ValueShape {
             Some(b'[') => {
                 self.become_kind(ValueShape::List(Box::default()))?;
                 let ValueShape::List(items) = self else { return Ok(()) };
-                return each_item(value, &mut |item| items.add(item, depth + 1));
+                return each_item(value, &mut |item| items.add(item, level + 2));
             }
             Some(b'{') => {
                 self.become_kind(ValueShape::Object(FieldShapes::default()))?;
                 let ValueShape::Object(fields) = self else { return Ok(()) };
-                return fields.add(value, depth + 1);
+                return fields.add(value, level);
             }
             Some(_) => {
                 let number = NumberShape::of(value);
@@ -140,13 +163,16 @@ impl ValueShape {
     }
 
     /// Makes this the shape that holds a value of another one, too.
-    fn become_kind(&mut self, found: ValueShape) -> Result<(), Mixed> {
+    fn become_kind(&mut self, found: ValueShape) -> Result<(), Unheld> {
         use ValueShape::{Bool, List, Null, Number, Object, Text};
         match (&*self, &found) {
             (Null, _) => *self = found,
             (Bool, Bool) | (Text, Text) | (Number(_), Number(_)) | (List(_), List(_)) | (Object(_), Object(_)) => {}
             (Bool | Text | Number(_), Bool | Text | Number(_)) => *self = Text,
-            (before, now) => return Err(Mixed { path: Vec::new(), before: before.words(), now: now.words() }),
+            (before, now) => {
+                let why = UnheldCause::Mixed { before: before.words(), now: now.words() };
+                return Err(Unheld { path: Vec::new(), why });
+            }
         }
         Ok(())
     }
@@ -180,9 +206,9 @@ impl ValueShape {
 }
 
 impl FieldShapes {
-    /// Adds an object; nothing of one that is not valid JSON. Of a name that it has twice the last
-    /// value counts.
-    fn add(&mut self, object: &str, depth: usize) -> Result<(), Mixed> {
+    /// Adds an object, at a level of the schema; nothing of one that is not valid JSON. Of a name
+    /// that it has twice the last value counts.
+    fn add(&mut self, object: &str, level: usize) -> Result<(), Unheld> {
         let mut values: Vec<(usize, &RawValue)> = Vec::new();
         self.object += 1;
         let is_valid = each_field(object, &mut |name, value| {
@@ -203,9 +229,9 @@ impl FieldShapes {
         });
         for (number, value) in values.into_iter().filter(|_| is_valid) {
             let FieldShape { name, shape, .. } = &mut self.shapes[number];
-            shape.add(value.get(), depth).map_err(|mut mixed| {
-                mixed.path.insert(0, name.clone());
-                mixed
+            shape.add(value.get(), level + 1).map_err(|mut unheld| {
+                unheld.path.insert(0, name.clone());
+                unheld
             })?;
         }
         Ok(())
@@ -336,8 +362,8 @@ fn each_field<'a>(object: &'a str, each: &mut dyn FnMut(Cow<'a, str>, &'a RawVal
 struct FieldName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Calls `each` with the items of a list, which is valid JSON, up to the first error.
-fn each_item<'a>(list: &'a str, each: &mut dyn FnMut(&'a str) -> Result<(), Mixed>) -> Result<(), Mixed> {
-    struct Each<'e, 'a>(&'e mut dyn FnMut(&'a str) -> Result<(), Mixed>, &'e mut Result<(), Mixed>);
+fn each_item<'a>(list: &'a str, each: &mut dyn FnMut(&'a str) -> Result<(), Unheld>) -> Result<(), Unheld> {
+    struct Each<'e, 'a>(&'e mut dyn FnMut(&'a str) -> Result<(), Unheld>, &'e mut Result<(), Unheld>);
     impl<'a> Visitor<'a> for Each<'_, 'a> {
         type Value = ();
 
@@ -361,13 +387,20 @@ fn each_item<'a>(list: &'a str, each: &mut dyn FnMut(&'a str) -> Result<(), Mixe
 
 #[cfg(test)]
 mod tests {
+    use parquet::arrow::ArrowSchemaConverter;
+
     use super::*;
+
+    /// The level of a column.
+    const COLUMN: usize = 2;
 
     fn kind(values: &[&str]) -> String {
         let mut shape = ValueShape::Null;
         for value in values {
-            if let Err(Mixed { before, now, .. }) = shape.add(value, 0) {
-                return format!("{now} after {before}");
+            match shape.add(value, COLUMN).map_err(|unheld| unheld.why) {
+                Ok(()) => {}
+                Err(UnheldCause::Mixed { before, now }) => return format!("{now} after {before}"),
+                Err(UnheldCause::TooDeep) => return "too deep".to_owned(),
             }
         }
         shape.kind().map_or("none".to_owned(), |kind| kind.to_string())
@@ -404,10 +437,31 @@ mod tests {
     #[test]
     fn nothing_is_too_deep_or_too_wide() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
-        assert_eq!(kind(&[&deep]), "more than 100 levels after what is around it");
+        assert_eq!(kind(&[&deep]), "too deep");
         let wide: Vec<String> = (0..50_000).map(|field| format!("\"f{field}\":{field}")).collect();
         let wide = format!("{{{}}}", wide.join(","));
         assert!(kind(&[&wide, &wide]).starts_with("Struct"));
+    }
+
+    #[test]
+    fn levels_are_those_of_the_schema_that_is_written() {
+        let line = |objects: usize, lists: usize, value: &str| {
+            let [before, after] = [("{\"a\":", "["), ("}", "]")].map(|(a, b)| [a.repeat(objects), b.repeat(lists)]);
+            format!("{{\"m\":{}{value}{}{}}}", before.concat(), after[1], after[0])
+        };
+        for (objects, lists) in [(98, 0), (0, 49), (50, 24)] {
+            let mut all = FieldShapes::default();
+            assert!(all.add(&line(objects, lists, "1"), 1).is_ok(), "{objects} {lists}");
+            // Nulls have no columns.
+            assert!(FieldShapes::default().add(&line(objects + 1, lists, "null"), 1).is_ok());
+            let written = ArrowSchemaConverter::new().convert(&Schema::new(all.fields())).unwrap();
+            assert_eq!(written.column(0).path().parts().len() + 1, DEEPEST, "{objects} {lists}");
+        }
+        for (objects, lists) in [(99, 0), (1, 49), (51, 24)] {
+            let refused = FieldShapes::default().add(&line(objects, lists, "1"), 1).err().unwrap().to_string();
+            let wanted = "the field `m` needs more than 100 levels of Parquet (an object is one, a list is two)";
+            assert!(refused.starts_with(wanted), "{refused}");
+        }
     }
 
     #[test]
@@ -418,7 +472,7 @@ mod tests {
         }
         let mut shape = ValueShape::Null;
         for value in [r#"{"b":1,"a":null}"#, r#"{"a":[{"c":true}],"a":{"c":"x","b":null}}"#, r#"{"a":{"d":0.5}}"#] {
-            assert!(shape.add(value, 0).is_ok());
+            assert!(shape.add(value, COLUMN).is_ok());
         }
         let fields = |fields: Vec<(&str, DataType)>| {
             DataType::Struct(fields.into_iter().map(|(name, kind)| Field::new(name, kind, true)).collect())
