@@ -110,6 +110,13 @@ impl Columns {
     pub fn url(&self) -> &str {
         self.url.as_deref().unwrap_or("url")
     }
+
+    /// Whether a column of this name is read, if a file has it.
+    pub(crate) fn reads(&self, name: &str) -> bool {
+        let Columns { id, url: _, text, html, ip, date, values } = self;
+        let mut named = [id, html, ip, date].into_iter().flatten().chain(text.names()).chain(values);
+        self.url() == name || named.any(|named| named == name)
+    }
 }
 
 impl Reading {

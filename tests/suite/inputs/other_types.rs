@@ -78,6 +78,45 @@ impl OneFile {
     }
 }
 
+#[test]
+fn two_columns_of_one_name_are_not_read_and_not_converted() {
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["one text", "another text"]));
+    let batch = RecordBatch::try_from_iter(["id", "text", "x", "x"].map(|name| (name, texts.clone()))).unwrap();
+    let csv = OneFile { folder: tempfile::tempdir().unwrap() };
+    let cluster = |names: &str| {
+        std::fs::write(csv.folder.path().join("a.csv"), format!("{names}\n1,some words,b,c\n")).unwrap();
+        csv.cluster("a.csv")
+    };
+    let refused = cluster("id,text,text,x");
+    let wanted = "a.csv has 2 columns `text`: rename all of them except one";
+    assert!(refused.code == Some(1) && refused.stderr.contains(wanted), "{}", refused.stderr);
+    let ran = cluster("id,text,x,x");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let [of_parquet, of_arrow] = ["a.parquet", "a.arrow"].map(|name| OneFile::new(name, std::slice::from_ref(&batch)));
+    let (lines, parquet) = (["--format", "jsonl"], ["--format", "parquet"]);
+    let rename = |format| ["--rename", "text=body", "--format", format];
+    for (number, (file, name, flags)) in [
+        (&csv, "a.csv", &lines[..]),
+        (&csv, "a.csv", &parquet),
+        (&csv, "a.csv", &rename("same")),
+        (&of_parquet, "a.parquet", &lines),
+        (&of_parquet, "a.parquet", &rename("same")),
+        (&of_arrow, "a.arrow", &parquet),
+        (&of_arrow, "a.arrow", &rename("jsonl")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let ran = file.export(&format!("out-{number}"), flags);
+        let wanted = format!("{name} has 2 columns `x`: rename all of them except one");
+        assert!(ran.code == Some(1) && ran.stderr.contains(&wanted), "{name} {flags:?}: {}", ran.stderr);
+    }
+    for file in [&csv, &of_parquet] {
+        let ran = file.export("same", &[]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+}
+
 /// Rows with this column, which all stay: the first one of a batch has the number `first`.
 fn rows_from(first: usize, x: ArrayRef, is_nullable: bool) -> RecordBatch {
     let count = x.len();

@@ -71,7 +71,7 @@ pub use self::opened::{
     JsonLines, KeysOfInput, RawBytes, check, columns, damage, decoded, keys, open, open_at, stored_file,
 };
 pub use self::pieces::{InputPiece, open_piece, pieces};
-pub use self::rows::{ColumnValue, LONGEST, SIGNATURE, Searched, ordered_arrow};
+pub use self::rows::{ColumnValue, LONGEST, SIGNATURE, Searched, check_once, ordered_arrow};
 pub use self::url_list::{ListLines, Listed, UrlFile, each_listed_url};
 pub use self::wacz::wacz_entries;
 pub use self::warc::{

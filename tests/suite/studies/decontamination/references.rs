@@ -18,6 +18,9 @@ fn a_reference_without_anything_to_compare_is_an_error() {
     write("other.jsonl", "{\"prompt\":\"a b c d e f g h i j\",\"n\":1}\n");
     write("bad.jsonl", "{\"text\":\n");
     write("null.jsonl", "{\"text\":null}\n{\"text\":7}\n");
+    write("twice.csv", "text,text\na b c d e f g h i j,k\n");
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["a b c d e f g h i j"]));
+    write_parquet(&corpus.path("twice.parquet"), vec![("text", texts.clone()), ("text", texts)]);
     let store = corpus.name("store");
     for (file, wanted) in [
         ("empty.jsonl", "of its 0 items 0 have no words"),
@@ -26,6 +29,8 @@ fn a_reference_without_anything_to_compare_is_an_error() {
         ("other.jsonl", "has none of the columns `text`: it has `n`, `prompt`"),
         ("bad.jsonl", "bad.jsonl of the reference has 1 record, of which none can be read"),
         ("null.jsonl", "of its 2 items 2 have no words"),
+        ("twice.csv", "twice.csv has 2 columns `text`: rename all of them except one"),
+        ("twice.parquet", "twice.parquet has 2 columns `text`: rename all of them except one"),
         ("nothing.jsonl", "no input matches"),
         ("store", "is the store itself"),
     ] {

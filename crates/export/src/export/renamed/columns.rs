@@ -5,6 +5,7 @@
 //! for the names; `csv` does the same for CSV.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::readers::Input;
+use crate::readers::{Input, check_once};
 
 /// The key of the metadata in which the `datasets` library of Hugging Face says what columns mean.
 pub(in crate::export) const HUGGING_FACE: &str = "huggingface";
@@ -105,8 +106,9 @@ impl NewNames {
     /// The columns of a file under their new names.
     ///
     /// # Errors
-    /// As [`check`](NewNames::check).
+    /// As [`check`](NewNames::check); or if the file has two columns of one name.
     pub(in crate::export) fn schema(&self, schema: &SchemaRef, input: &Input) -> Result<SchemaRef> {
+        check_distinct(schema.fields().iter().map(|field| field.name().as_str()), input)?;
         if self.is_empty() {
             return Ok(schema.clone());
         }
@@ -188,6 +190,17 @@ impl NewNames {
         out.extend_from_slice(&line[at..]);
         Ok(())
     }
+}
+
+/// Checks that an input has no two columns of one name: readers of what is written would differ in
+/// which one they take.
+///
+/// # Errors
+/// If it has; the message names them.
+pub(in crate::export) fn check_distinct<'a>(names: impl Iterator<Item = &'a str>, input: &Input) -> Result<()> {
+    let mut counts = BTreeMap::new();
+    names.for_each(|name| *counts.entry(name).or_insert(0) += 1);
+    counts.into_iter().try_for_each(|(name, count)| check_once(&input.name, name, count))
 }
 
 /// The places of the names of an object's own fields in its text, with their quotes; none of what

@@ -4,6 +4,6 @@
 mod columns;
 mod csv;
 
-pub(super) use self::columns::HUGGING_FACE;
+pub(super) use self::columns::{HUGGING_FACE, check_distinct};
 pub use self::columns::{NewName, NewNames};
 pub(super) use self::csv::{CsvNames, csv_text};

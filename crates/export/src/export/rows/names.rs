@@ -11,6 +11,7 @@ use super::columnar::arrow_batches;
 use super::format::RowFormat;
 use super::input_lines::InputLines;
 use crate::config::Reading;
+use crate::export::renamed::check_distinct;
 use crate::readers::{Input, LineKind, RecordKind, Searched, columns, stored_file};
 
 /// The lines of JSON that are looked at first.
@@ -21,7 +22,7 @@ const SEARCHED: usize = 1000;
 /// the columns `missing` were there.
 ///
 /// # Errors
-/// If the input cannot be read.
+/// If the input cannot be read, or has two columns of one name.
 pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     match input.format.records() {
@@ -31,6 +32,7 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
             let failed = || format!("cannot read {}", input.name);
             let file = SerializedFileReader::new(stored_file(input)?).with_context(failed)?;
             let fields = file.metadata().file_metadata().schema().get_fields();
+            check_distinct(fields.iter().map(|field| field.name()), input)?;
             names.extend(fields.iter().map(|field| field.name().to_owned()));
         }
         RecordKind::Lines(LineKind::Json) => {
@@ -51,11 +53,13 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
         }
         RecordKind::Rows => {
             let schema = arrow_batches(input)?.schema();
+            check_distinct(schema.fields().iter().map(|field| field.name().as_str()), input)?;
             names.extend(schema.fields().iter().map(|field| field.name().clone()));
         }
         RecordKind::Lines(LineKind::Delimited(_)) => {
-            let columns = columns(input, reading, Searched::First)?;
-            names.extend(columns.into_iter().flat_map(|(names, _)| names));
+            let of_file = columns(input, reading, Searched::First)?.map(|(names, _)| names).unwrap_or_default();
+            check_distinct(of_file.iter().map(String::as_str), input)?;
+            names.extend(of_file);
         }
         RecordKind::Failures | RecordKind::UnreadableArchive => {}
         // They are written as rows with these columns, if they are.

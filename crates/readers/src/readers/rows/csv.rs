@@ -16,7 +16,7 @@ use std::io::Read;
 use anyhow::{Context as _, bail};
 use csv_core::{ReadRecordResult, ReaderBuilder};
 
-use super::page_row::{PageRow, RowId};
+use super::page_row::{PageRow, RowId, check_once};
 use super::value;
 use crate::readers::fields::{self, Date};
 use crate::readers::item::{Item, Reader, Reject, Unread};
@@ -47,7 +47,7 @@ impl CsvReader {
     ///
     /// # Errors
     /// If the first record cannot be read, or lacks a column of the job; the message names those
-    /// that it has.
+    /// that it has. If it has such a column twice.
     pub fn new(source: Box<dyn Read + Send>, delimiter: u8, name: &str, reading: &Reading) -> anyhow::Result<Self> {
         let failed = || format!("cannot read {name}");
         let longest = reading.page_limit().saturating_add(SLACK);
@@ -175,6 +175,9 @@ impl CsvColumns {
         };
         if columns.text.is_empty() && columns.html.is_none() {
             bail!("cannot read pages from {file}: set `text` or `html` in [cluster.read.columns]");
+        }
+        for name in all.iter().filter(|name| columns.reads(name)) {
+            check_once(file, name, all.iter().filter(|other| *other == name).count())?;
         }
         Ok(CsvColumns {
             count: all.len(),

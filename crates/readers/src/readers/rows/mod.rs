@@ -13,4 +13,5 @@ pub(super) mod value;
 pub use self::arrow::{SIGNATURE, ordered_arrow};
 pub(super) use self::csv::CsvReader;
 pub use self::jsonl::Searched;
+pub use self::page_row::check_once;
 pub use self::value::{ColumnValue, LONGEST};

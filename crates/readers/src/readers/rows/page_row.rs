@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use anyhow::ensure;
+
 use crate::readers::fields::{self, Date};
 use crate::readers::item::{ArchiveEntry, Body, Item, Page, Reject};
 
@@ -56,6 +58,16 @@ impl<T> PageFields<T> {
             values: self.values.iter().map(make).collect::<Result<_, E>>()?,
         })
     }
+}
+
+/// Checks that a file has a column once. Programs differ in which of several with one name they
+/// read.
+///
+/// # Errors
+/// If it has `count` columns of this name, and these are more than one.
+pub fn check_once(file: &str, column: &str, count: usize) -> anyhow::Result<()> {
+    ensure!(count < 2, "{file} has {count} columns `{column}`: rename all of them except one");
+    Ok(())
 }
 
 /// The id of a row.

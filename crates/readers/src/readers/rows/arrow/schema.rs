@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use arrow_schema::{DataType, FieldRef, Schema};
 
-use crate::readers::rows::page_row::PageFields;
+use crate::readers::rows::page_row::{PageFields, check_once};
 use crate::reading::Columns;
 
 /// The names that lead to a column: of a field, and of fields within structures.
@@ -24,6 +24,7 @@ pub fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result
                 names.join(", ")
             );
         };
+        check_path(schema, &found, name)?;
         if !is_read(kind) {
             bail!("the column `{path}` of {name} is {kind}: name a column with one value in each row");
         }
@@ -37,7 +38,8 @@ pub fn columns(schema: &Schema, name: &str, columns: &Columns) -> anyhow::Result
         Some((_, kind)) if !is_ordered(kind) => bail!(
             "the column `{path}` of {name} is {kind}, whose values are not kept: name a column of numbers, texts, times or booleans"
         ),
-        found => Ok(found.map(|(path, _)| path)),
+        Some((found, _)) => check_path(schema, &found, name).map(|()| Some(found)),
+        None => Ok(None),
     };
     Ok(PageFields { values: values.into_iter().map(find_value).collect::<anyhow::Result<_>>()?, ..columns })
 }
@@ -54,6 +56,17 @@ fn find_column<'a>(schema: &'a Schema, path: &str) -> Option<(ColumnPath, &'a Da
         kind = fields.find(name)?.1.data_type();
     }
     Some((names, kind))
+}
+
+/// Checks that these names lead to one column only.
+fn check_path(schema: &Schema, path: &[String], file: &str) -> anyhow::Result<()> {
+    let mut fields = schema.fields();
+    for name in path {
+        check_once(file, name, fields.iter().filter(|field| field.name() == name).count())?;
+        let Some(DataType::Struct(inner)) = fields.find(name).map(|(_, field)| field.data_type()) else { break };
+        fields = inner;
+    }
+    Ok(())
 }
 
 /// Whether a column of this type has one value in each row, which takes bytes of the file.

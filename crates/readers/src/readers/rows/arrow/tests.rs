@@ -141,6 +141,27 @@ fn a_column_that_is_not_there_is_named_with_those_that_are() {
 }
 
 #[test]
+fn a_column_that_is_read_is_there_once() {
+    let column: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+    let object = |name: &str| -> ArrayRef {
+        let field = Arc::new(arrow_schema::Field::new(name, DataType::Utf8, true));
+        Arc::new(StructArray::from(vec![(field.clone(), column.clone()), (field, column.clone())]))
+    };
+    let columns =
+        [("text", column.clone()), ("other", column.clone()), ("other", column.clone()), ("meta", object("a"))];
+    let bytes = stream(&[RecordBatch::try_from_iter(columns).unwrap()], None);
+    let error = |columns: &str| {
+        let source = Box::new(io::Cursor::new(bytes.clone()));
+        ArrowReader::new(source, "x.arrow", &reading(columns)).err().map(|error| error.to_string())
+    };
+    assert_eq!(error("text = \"text\""), None);
+    let twice = "x.arrow has 2 columns `other`: rename all of them except one".to_owned();
+    assert_eq!(error("text = \"other\""), Some(twice.clone()));
+    assert_eq!(error("values = [\"other\"]"), Some(twice));
+    assert!(error("id = \"meta.a\"").unwrap().contains("2 columns `a`"));
+}
+
+#[test]
 fn damage_ends_the_rows_with_a_reject() {
     let (batches, reading) = ([batch(20), batch(20)], Reading::default());
     let bytes = stream(&batches, None);

@@ -13,7 +13,7 @@ use super::file::{ChunkedFile, ColumnPages, TOO_LONG};
 use crate::readers::fields::{self, Date};
 use crate::readers::item::{Item, Nothing, Reader, Reject, RejectedFile};
 use crate::readers::pieces::{InputPiece, cut};
-use crate::readers::rows::page_row::{PageFields, PageRow};
+use crate::readers::rows::page_row::{PageFields, PageRow, check_once};
 use crate::reading::{Columns, Reading, TextColumns};
 use nigh_text::contained::contained;
 
@@ -170,7 +170,10 @@ impl ParquetReader {
                     paths().collect::<Vec<_>>().join(", ")
                 );
             };
-            if schema.column(leaf).max_rep_level() > 0 {
+            let found = schema.column(leaf);
+            let of_path = schema.columns().iter().filter(|other| other.path() == found.path());
+            check_once(name, column, of_path.count())?;
+            if found.max_rep_level() > 0 {
                 bail!("the column `{column}` of {name} is a list: name a column with one value in each row");
             }
             Ok(leaf)

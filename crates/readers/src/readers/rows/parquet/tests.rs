@@ -276,6 +276,18 @@ fn a_missing_column_is_an_error_that_names_the_columns_of_the_file() {
 }
 
 #[test]
+fn a_column_that_is_read_is_there_once() {
+    let names = |names: [&'static str; 3]| written(names.map(|name| (name, text(&[Some("x")]))).to_vec(), 100);
+    let error = open(names(["url", "text", "text"]), "x.parquet", &Reading::default()).err().unwrap().to_string();
+    assert_eq!(error, "x.parquet has 2 columns `text`: rename all of them except one");
+    assert_eq!(read(names(["other", "text", "other"]), &Reading::default()).len(), 1);
+    let values = Columns { values: vec!["other".into()], ..Columns::default() };
+    let reading = Reading { columns: values, ..Reading::default() };
+    let error = open(names(["other", "text", "other"]), "x.parquet", &reading).err().unwrap().to_string();
+    assert!(error.contains("2 columns `other`"), "{error}");
+}
+
+#[test]
 fn ids_are_integers_or_text_and_urls_may_be_missing() {
     let ids = Int64Array::from(vec![Some(i64::MAX), None, Some(-3)]);
     let unsigned = UInt64Array::from(vec![u64::MAX, 1, 2]);

@@ -294,6 +294,9 @@ impl<'a> ReferenceRecords<'a> {
                 |name: &str| name.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
             wanted.iter().any(|name| within(name))
         };
+        for root in roots.iter().filter(|root| is_wanted(root)) {
+            readers::check_once(name, root, roots.iter().filter(|other| *other == root).count())?;
+        }
         let wanted = (0..roots.len()).filter(|root| is_wanted(&roots[*root]));
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.collect::<Vec<_>>());
         let batches = contained(|| builder.with_projection(mask).with_batch_size(BATCH).build());
