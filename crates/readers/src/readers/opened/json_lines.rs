@@ -41,7 +41,7 @@ impl JsonLines {
             let step: io::Result<Option<LineStep>> = self.lines.advance();
             match step.with_context(|| format!("cannot read {}", self.name))? {
                 None => return Ok(None),
-                Some(LineStep::TooLong(_)) => return Ok(Some(Err("line too long"))),
+                Some(LineStep::TooLong(_)) => return Ok(Some(Err("line too long for max-page-bytes"))),
                 Some(LineStep::Damage(_, reason)) => return Ok(Some(Err(reason))),
                 Some(LineStep::Line(_)) if self.lines.line().trim_ascii().is_empty() => {}
                 Some(LineStep::Line(_)) => break,

@@ -97,7 +97,9 @@ impl CsvReader {
             Some(RecordStep::OpenQuote(offset)) => {
                 reject(offset, format!("{}: a quote that is not closed", self.format))
             }
-            Some(RecordStep::TooLong(offset)) => reject(offset, format!("{}: record too long", self.format)),
+            Some(RecordStep::TooLong(offset)) => {
+                reject(offset, format!("{}: record too long for max-page-bytes, or too many fields", self.format))
+            }
             Some(RecordStep::Damage(offset, reason)) => reject(offset, reason.to_owned()),
         })
     }
@@ -512,7 +514,8 @@ mod tests {
         file.extend_from_slice(b"\"\n2,short\n");
         let mut reader = reader(&file, b',', &reading).unwrap();
         let Some(Item::Reject(reject)) = reader.next().unwrap() else { panic!("no reject") };
-        assert_eq!((reject.offset, reject.reason.as_str()), (8, "csv: record too long"));
+        let reason = "csv: record too long for max-page-bytes, or too many fields";
+        assert_eq!((reject.offset, reject.reason.as_str()), (8, reason));
         assert!(reader.records.text.len() <= 4 << 20, "{}", reader.records.text.len());
         let Some(Item::Page(page)) = reader.next().unwrap() else { panic!("no page") };
         assert_eq!((page.id.as_deref(), page.body), (Some("2"), Body::Text("short".into())));

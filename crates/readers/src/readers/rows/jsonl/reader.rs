@@ -17,7 +17,7 @@ use crate::reading::{Reading, TextColumns};
 const SLACK: usize = 1 << 20;
 
 /// The reason of a reject.
-const TOO_LONG: &str = "jsonl: line too long";
+const TOO_LONG: &str = "jsonl: line too long for max-page-bytes";
 
 /// Reads the pages of one JSON Lines file, plain or compressed.
 pub struct JsonlReader {

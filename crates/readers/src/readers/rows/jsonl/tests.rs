@@ -234,7 +234,7 @@ fn lines_that_are_too_long_are_rejects() {
     let after = lines.len();
     lines.extend_from_slice(b"{\"url\":\"http://a/\",\"text\":\"words\"}\n");
     let items = read(&lines, &reading);
-    let wanted = ["0 jsonl: line too long".to_owned(), format!("{after} http://a/ word")];
+    let wanted = ["0 jsonl: line too long for max-page-bytes".to_owned(), format!("{after} http://a/ word")];
     assert_eq!(short(&items), wanted);
     // A gzip member that is inflated at once appends the whole line, more than is allowed.
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
