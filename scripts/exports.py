@@ -22,6 +22,7 @@ import argparse
 import functools
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -101,6 +102,8 @@ class File:
     head: bytes = b""
     # Whether each record is a member, and so is copied as it is stored.
     has_members: bool = False
+    # Whether a member has several records, of which none can be copied alone.
+    shares_members: bool = False
 
 
 class Num(str):
@@ -294,6 +297,11 @@ def unpack(data, packing):
 def store_file(rng, file, path):
     """Gives the records their offsets, and writes the file."""
     file.has_members = file.format == "warc" and (not file.packing or rng.random() < 0.7)
+    cuts = [0, *sorted(rng.sample(range(1, len(file.items)), min(max(len(file.items) - 1, 0), rng.randint(1, 3)))), len(file.items)]
+    file.shares_members = file.has_members and bool(file.packing) and len(file.items) > len(cuts) - 1 > 1 and rng.random() < 0.1
+    if file.shares_members:
+        store_shared(file, path, cuts)
+        return
     at = len(file.head)
     for item in file.items:
         item.offset, item.plain = at, item.raw if file.format == "warc" else item.plain
@@ -304,6 +312,16 @@ def store_file(rng, file, path):
     cut = 0 if file.format == "warc" else rng.randint(0, len(parts))
     members = [b"".join(parts[:cut]), b"".join(parts[cut:])]
     path.write_bytes(b"".join(parts if file.has_members else (pack(member, file.packing) for member in members if member)))
+
+
+def store_shared(file, path, cuts):
+    """Writes members of several records: the place of a record is that of its member, and the number of those before it there."""
+    stored = b""
+    for begin, end in itertools.pairwise(cuts):
+        for number, item in enumerate(file.items[begin:end]):
+            item.offset, item.plain = len(stored) + number, item.raw
+        stored += pack(b"".join(item.raw for item in file.items[begin:end]), file.packing)
+    path.write_bytes(stored)
 
 
 # --- The model.
@@ -442,6 +460,7 @@ class Model:
         failed = options.format == "warc" and formats - {"warc"} or options.level == "paragraph" and formats - {"jsonl", "parquet", "text"}
         same = {file.format for file in self.inputs.values() if self.is_same(file)}
         failed = failed or options.what == "annotated" and same & {"warc", "text"}
+        failed = failed or any(file.shares_members and self.is_same(file) for file in self.inputs.values())
         return int(not options.list and bool(failed or len(set(self.paths())) < len(self.inputs)))
 
     def paths(self):
