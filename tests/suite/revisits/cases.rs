@@ -144,6 +144,39 @@ fn revisits_of_pages_outside_of_the_store_are_missing_and_fail_the_run() {
     assert_eq!(crawls.missing(), map(&[("/b", "not seen"), ("/old0", "not seen")]));
 }
 
+/// Such a URL made up for a page of an earlier week in the order of documents: the root was not the
+/// smallest one, and a delta after it failed.
+#[test]
+fn a_page_that_is_not_known_leaves_the_roots_as_they_are() {
+    let mut crawls = Crawls::new("");
+    let of_mode = |crawls: &Crawls, mode: &str| {
+        let fields = format!("accuracy = false\nmax-unknown-share = 1.0\nmode = \"{mode}\"");
+        job(crawls.folder.path(), &format!("[cluster]\n{fields}\n[cluster.method]\nshards = 1\n"))
+    };
+    crawls.job = of_mode(&crawls, "full");
+    let digest = "WARC-Payload-Digest: sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5";
+    let time = "2024-01-08T01:02:03Z";
+    crawls.add(&[page("/a", time, "alpha", &[]), page("/b", time, "beta", &[digest])], &[]);
+    let time = "2024-01-15T01:02:03Z";
+    let unknown = "WARC-Payload-Digest: sha1:77777777777777777777777777777777";
+    let records = [
+        page("/c", time, "beta", &[]),
+        record("revisit", "/a", time, &[SAME, digest], HTML),
+        record("revisit", "/unknown", time, &[SAME, unknown], HTML),
+    ];
+    crawls.add(&records, &[]);
+    let rows: BTreeMap<String, Vec<String>> = rows_of(&crawls.week(), "clusters", &["url", "doc", "similar_root"])
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1..].to_vec()))
+        .collect();
+    let a = &rows["http://a.example/a"];
+    assert_eq!((&a[1], &rows["http://a.example/c"][1]), (&a[0], &a[0]), "{rows:?}");
+    crawls.job = of_mode(&crawls, "delta");
+    let time = "2024-01-22T01:02:03Z";
+    crawls.add(&[page("/a", time, "beta", &[]), page("/c", time, "beta", &[]), page("/d", time, "beta", &[])], &[]);
+    assert_eq!(crawls.titles(), map(&[("/a", "beta"), ("/c", "beta"), ("/d", "beta")]));
+}
+
 /// A page that was gone, or had moved, became a page with status 200.
 #[test]
 fn the_stored_head_decides_the_status_the_type_and_the_redirect() {

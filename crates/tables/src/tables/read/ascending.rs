@@ -5,6 +5,8 @@
 //! wanted id is at most g rows before the row where it would be without gaps, and only these rows
 //! are read.
 
+use std::ops::Range;
+
 use anyhow::{Result, ensure};
 
 use super::plain::{PlainColumn, WordSlice};
@@ -61,6 +63,11 @@ impl AscendingColumn {
     /// The number of ids.
     pub fn rows(&self) -> u64 {
         self.column.rows()
+    }
+
+    /// From the first id to one more than the last one; `0..0` if there are no ids.
+    pub fn bounds(&self) -> Range<u64> {
+        self.firsts.first().copied().unwrap_or(0)..self.firsts.last().copied().unwrap_or(0)
     }
 
     /// A page by its number; `None` if it has more rows than there are ids up to the next page.
@@ -189,6 +196,7 @@ mod tests {
             let ids: Vec<u64> = (10..count).filter(|id| !missing(*id)).collect();
             let column = write(folder.path(), ids.iter().copied());
             assert_eq!(column.rows(), ids.len() as u64);
+            assert_eq!(column.bounds(), ids[0]..ids[ids.len() - 1] + 1);
             for (first, step) in [(0, 1), (0, 7), (3, 1001), (10, 65_536), (299_000, 1), (310_000, 1), (9, 1 << 40)] {
                 let wanted: Vec<u64> = (first..320_000).step_by(step).collect();
                 let places = wanted.iter().enumerate();
@@ -212,7 +220,7 @@ mod tests {
     fn a_column_without_ids_has_none() {
         let folder = tempfile::tempdir().unwrap();
         let column = write(folder.path(), [].into_iter());
-        assert_eq!((column.rows(), column.find(&[1, 2]).unwrap()), (0, vec![]));
+        assert_eq!((column.rows(), column.bounds(), column.find(&[1, 2]).unwrap()), (0, 0..0, vec![]));
         assert!(column.read(0, 0).unwrap().is_empty() && column.read(0, 1).is_err());
     }
 

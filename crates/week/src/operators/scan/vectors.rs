@@ -2,10 +2,10 @@
 //!
 //! A vector is the supershingles of one document (six by default), from the column `supershingles`;
 //! other columns are not read. Within a file, rows ascend by document. In a store's first week, the
-//! files of a shard (one a wave) follow each other in the order of documents. In later weeks every
-//! file has documents of earlier weeks and new ones, and the files of a shard are merged while they
-//! are read. Files of earlier weeks have the vectors of pages that stayed, beside others, which do
-//! not count.
+//! files of a shard (one a wave) follow each other in the order of documents. In later weeks a file
+//! may have documents of earlier weeks and new ones, and then the files of a shard are merged while
+//! they are read. Files of earlier weeks have the vectors of pages that stayed, beside others, which
+//! do not count.
 //!
 //! `chunks` scans all vectors; this file reads the vectors of some rows or some documents.
 
@@ -80,6 +80,24 @@ pub(super) struct WantedDocs {
     rows: u64,
 }
 
+impl ShardOrder {
+    /// The order of documents over these files, by the first and the last document of each. The
+    /// ids of new documents ascend from wave to wave; documents of earlier weeks come in any wave.
+    fn of(files: &[VectorFile]) -> Result<ShardOrder> {
+        for of_shard in files.chunk_by(|a, b| a.shard == b.shard).filter(|of_shard| of_shard.len() > 1) {
+            let mut end = 0;
+            for file in of_shard {
+                let docs = AscendingColumn::open(file.range.with_all_rows(), DOCS)?.bounds();
+                if docs.start < end {
+                    return Ok(ShardOrder::Interleaved);
+                }
+                end = docs.end;
+            }
+        }
+        Ok(ShardOrder::Consecutive)
+    }
+}
+
 impl VectorFile {
     /// The rows with the vectors of a shard; `rows` of them count.
     pub fn new(range: RowRange, shard: u32, rows: u64) -> VectorFile {
@@ -114,7 +132,7 @@ impl VectorFiles {
     /// that a segment has in `features`.
     ///
     /// # Errors
-    /// Those of `features`.
+    /// Those of `features`, and if a file cannot be read: names it.
     pub fn of_week(
         journal: &WeekJournal,
         owned: &Ownership,
@@ -124,12 +142,8 @@ impl VectorFiles {
         let mut segments = own_segments(journal, owned);
         segments.retain(|segment| segment.features > 0);
         let file = |segment: Segment| Ok(VectorFile::new(features(&segment)?, segment.shard, segment.features));
-        // The ids of new documents ascend from wave to wave; documents of earlier weeks come in any
-        // wave.
-        let has_earlier_docs = segments.iter().any(|segment| segment.urls < segment.documents);
         let files = VectorFiles::new(segments.into_iter().map(file).collect::<Result<_>>()?, width);
-        let several = files.files.windows(2).any(|pair| pair[0].shard == pair[1].shard);
-        let order = if has_earlier_docs && several { ShardOrder::Interleaved } else { ShardOrder::Consecutive };
+        let order = ShardOrder::of(&files.files)?;
         Ok(VectorFiles { order, ..files })
     }
 
@@ -374,6 +388,19 @@ mod tests {
             (wanted.clone(), wanted.len() as u64, wanted.clone())
         );
         look_up(&only, &wanted);
+    }
+
+    #[test]
+    fn the_order_of_files_is_that_of_their_documents() {
+        let order_of = |of_files: &[Vec<DocId>]| {
+            let folder = tempfile::tempdir().unwrap();
+            ShardOrder::of(&write(folder.path(), of_files)).unwrap()
+        };
+        let (first, second) = (docs(0, 10..20), docs(0, 20..21));
+        assert_eq!(order_of(&[first.clone(), second.clone(), docs(1, 5..6)]), ShardOrder::Consecutive);
+        assert_eq!(order_of(&[second.clone(), docs(1, 5..6)]), ShardOrder::Consecutive);
+        assert_eq!(order_of(&[second, first.clone()]), ShardOrder::Interleaved);
+        assert_eq!(order_of(&[first, docs(0, 5..6), docs(1, 5..6)]), ShardOrder::Interleaved);
     }
 
     #[test]
