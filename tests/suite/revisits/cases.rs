@@ -480,6 +480,36 @@ fn later_captures_of_a_deleted_page_are_deleted() {
     assert_eq!((crawls.titles(), crawls.missing()["/c"].as_str()), (map(&[("/d", "b2")]), NOT_KNOWN));
 }
 
+/// The page of such a document is in a record of another URL.
+#[test]
+fn chunks_that_are_made_later_are_those_of_revisits_too() {
+    let digest = "WARC-Payload-Digest: sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5";
+    let of_week = |chunks: bool| {
+        let mut crawls = Crawls::new(&format!("max-unknown-share = 0.0\nkeep = {{ chunks = {chunks} }}"));
+        let time = "2024-01-08T01:02:03Z";
+        crawls.add(&[page("/a", time, "alpha", &[]), page("/b", time, "beta", &[digest])], &[]);
+        let time = "2024-01-15T01:02:03Z";
+        let revisits = ["/a", "/new"].map(|path| record("revisit", path, time, &[SAME, digest], HTML));
+        crawls.add(&[&revisits[..], &[page("/b", time, "other", &[])]].concat(), &[]);
+        assert_eq!(crawls.titles(), map(&[("/a", "beta"), ("/b", "other"), ("/new", "beta")]));
+        crawls
+    };
+    let chunks = |crawls: &Crawls| {
+        let mut rows = rows_of(&crawls.week(), "chunks", &["doc", "text", "characters", "lines", "paragraphs"]);
+        rows.sort();
+        rows
+    };
+    let (with, without) = (of_week(true), of_week(false));
+    assert_eq!((chunks(&with).len(), chunks(&without).len()), (3, 0));
+    let inputs = [0, 1].map(|number| without.folder.path().join(format!("crawl-{number}.warc")));
+    let store = without.store();
+    let [store, first, second] = [&store, &inputs[0], &inputs[1]].map(|path| path.to_str().unwrap());
+    let job = ["run", "jobs/chunks.toml", "--store", store, "--week", DATES[1], "--input", first, second];
+    let printed = run_well(&job).stdout;
+    assert!(printed.contains("3 of 3 pages") && !printed.contains("missing"), "{printed}");
+    assert_eq!(chunks(&without), chunks(&with));
+}
+
 /// A page of a revisit is read again from the file of an earlier week.
 #[test]
 fn a_store_of_revisits_as_a_reference_has_the_pages_that_they_name() {

@@ -2,7 +2,7 @@
 //! without it.
 //!
 //! ```text
-//! each page of the files ─▶ its chunks, sorted by the hash of its URL
+//! each page of the files ─▶ its chunks, under its URL, and under those of documents with this `record_url`, sorted by the hash
 //! URL ─▶ document id, by the index of URLs; the pages of a shard are sorted by id
 //! each document of the week with words: the first page of its id with its checksum; else it is missing
 //! ```
@@ -12,8 +12,9 @@
 //! table, and the `week.json` that lists it, are one commit.
 //!
 //! Cost: the crawl is read and fingerprinted once more. Chunks are sorted twice, in half and in a
-//! quarter of the memory; besides, about 50 bytes for each document of a shard are in memory. One
-//! process works, with one thread for each worker.
+//! quarter of the memory; besides, about 50 bytes for each document of a shard are in memory, and
+//! as many for each page that a revisit of another URL made. One process works, with one thread for
+//! each worker.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
-use arrow_array::{FixedSizeBinaryArray, Int64Array};
+use arrow_array::{Array as _, FixedSizeBinaryArray, Int64Array, StringArray};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Reading;
@@ -30,7 +31,7 @@ use crate::kernels;
 use crate::kernels::polynomials;
 use crate::operators::ingest::{PageKey, page_facts};
 use crate::readers::{Input, Item};
-use crate::records::{DocId, KeyHash, Week, checksum};
+use crate::records::{DocId, DocumentKey, KeyHash, Week, checksum};
 use crate::state::{CommittedWeek, Earlier, Segment, Store, TablePart, UrlIndex, WeekTables, WholeWeek};
 use crate::structures::{CompactSort, ExternalSort, Sortable, Sorted};
 use crate::tables::{ChunkRow, DocumentRow, Names, RowRange, Scan, Table, Writer, field, parts};
@@ -79,9 +80,10 @@ pub struct ChunksSummary {
     pub missing: Vec<String>,
 }
 
-/// A page of the files.
+/// A page of the files, under the URL of a document.
 #[derive(Serialize, Deserialize)]
 struct FoundPage {
+    /// The hash of the URL of the document.
     hash: KeyHash,
     file: u32,
     ordinal: u64,
@@ -139,9 +141,9 @@ pub fn make_chunks(plan: &ChunksPlan, watch: &Watch) -> Result<ChunksSummary> {
     let mut whole = store.whole(&plan.week)?;
     let mut summary = ChunksSummary { week: Some(plan.week.week), ..ChunksSummary::default() };
     watch.enter(Stage::Read);
-    let mut pages = read_pages(plan, &whole, watch)?;
-    watch.enter(Stage::Tables);
     let tables = whole.tables(store.root());
+    let mut pages = read_pages(plan, &whole, &urls_of_records(&tables, whole.method.documents)?, watch)?;
+    watch.enter(Stage::Tables);
     let url_files = store.url_indexes(&plan.earlier)?;
     let mut of_week = store.url_indexes(&Earlier { removed: None, weeks: vec![plan.week.clone()] })?;
     let mut next = pages.record()?;
@@ -195,8 +197,32 @@ fn refuse_used_chunks(plan: &ChunksPlan) -> Result<()> {
     Ok(())
 }
 
-/// The chunks of all pages of the files, in the order of the hashes of their URLs.
-fn read_pages(plan: &ChunksPlan, whole: &WholeWeek, watch: &Watch) -> Result<Sorted<FoundPage>> {
+/// The hashes of the URLs of documents that a revisit made, by the hash of the URL of the record
+/// that has their page.
+fn urls_of_records(tables: &WeekTables, documents: DocumentKey) -> Result<BTreeMap<KeyHash, Vec<KeyHash>>> {
+    let mut of_records: BTreeMap<KeyHash, Vec<KeyHash>> = BTreeMap::new();
+    // Other documents than URLs have no revisits.
+    for rows in tables.all(DocumentRow::NAME).iter().filter(|_| documents == DocumentKey::Url) {
+        Scan::open(rows, &["url", "record_url"])?.for_each(|batch| {
+            let (urls, records): (&StringArray, &StringArray) = (field(batch, "url")?, field(batch, "record_url")?);
+            for row in (0..batch.num_rows()).filter(|row| records.is_valid(*row)) {
+                let urls_of_record = of_records.entry(KeyHash::of(records.value(row))).or_default();
+                urls_of_record.push(KeyHash::of(urls.value(row)));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(of_records)
+}
+
+/// The chunks of all pages of the files, in the order of the hashes of their URLs, and of the URLs
+/// in `of_records`.
+fn read_pages(
+    plan: &ChunksPlan,
+    whole: &WholeWeek,
+    of_records: &BTreeMap<KeyHash, Vec<KeyHash>>,
+    watch: &Watch,
+) -> Result<Sorted<FoundPage>> {
     let spill = plan.store.unfinished(plan.week.week).spill();
     let sort = Mutex::new(ExternalSort::new(&spill.join("found-pages"), plan.memory / 2));
     let polynomials = polynomials(whole.method.seed, whole.method.features);
@@ -219,8 +245,13 @@ fn read_pages(plan: &ChunksPlan, whole: &WholeWeek, watch: &Watch) -> Result<Sor
                 };
                 let (bytes, facts) = page_facts(&mut fingerprinter, &page.body, page.charset.as_deref(), url.as_ref());
                 let Some(chunks) = facts.chunks else { continue };
-                let page = FoundPage { hash, file: file as u32, ordinal, checksum: checksum(bytes), chunks };
-                sort.lock().unwrap_or_else(PoisonError::into_inner).push(page)?;
+                let checksum = checksum(bytes);
+                let mut sort = sort.lock().unwrap_or_else(PoisonError::into_inner);
+                for hash in of_records.get(&hash).into_iter().flatten() {
+                    let chunks = chunks.clone();
+                    sort.push(FoundPage { hash: *hash, file: file as u32, ordinal, checksum, chunks })?;
+                }
+                sort.push(FoundPage { hash, file: file as u32, ordinal, checksum, chunks })?;
             }
         }
     };
