@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
-use arrow_select::concat::concat_batches;
+use arrow_select::interleave::interleave_record_batch;
 use arrow_select::take::take_record_batch;
 use nigh_exchange::{Context, send_rows};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,9 @@ use crate::tables::{
     maybe_text,
 };
 use crate::text::urls;
+
+/// The rows that are put together at a time.
+const ROWS_AT_ONCE: usize = 1024;
 
 /// Rows of a table for some revisits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -160,12 +163,47 @@ impl RevisitInputs<'_> {
         wanted: &[(Revisited, Option<PlacedPage>)],
         received: Vec<PageRows>,
     ) -> Result<Vec<Segment>> {
-        let mut by_table: BTreeMap<PageTable, Vec<(Vec<u64>, RecordBatch)>> = BTreeMap::new();
+        let mut by_table: BTreeMap<PageTable, Vec<NumberedRows>> = BTreeMap::new();
         for PageRows { table, numbers, stream } in received {
-            for batch in StreamReader::try_new(&stream[..], None)? {
-                by_table.entry(table).or_default().push((numbers.clone(), batch?));
+            for rows in StreamReader::try_new(&stream[..], None)? {
+                by_table.entry(table).or_default().push(NumberedRows { numbers: numbers.clone(), rows: rows? });
             }
         }
+        let mut bundles = PageBundles::new(self.unfinished, BundleName::Revisited(self.worker));
+        let (mut segments, docs) = self.write_urls(wanted, &mut bundles.urls)?;
+        for table in PageTable::ALL {
+            let rows = RowsByDocument::of(by_table.remove(&table).unwrap_or_default(), &docs);
+            for segment in &mut segments {
+                let file = segment.file();
+                match table {
+                    PageTable::Documents => {
+                        rows.each_of_shard(segment.shard, |numbers, rows| {
+                            let rows = as_visited(numbers, &rows, wanted, self.plan.week)?;
+                            bundles.documents.writer()?.push_rows(&rows)
+                        })?;
+                        // Every segment has this piece.
+                        segment.documents = bundles.documents.end_any_piece(&file)?;
+                    }
+                    PageTable::Features => {
+                        segment.features = rows.write(segment.shard, &mut bundles.features, &file)?
+                    }
+                    PageTable::Chunks if !self.plan.keep.chunks => {}
+                    PageTable::Chunks => segment.chunks = rows.write(segment.shard, &mut bundles.chunks, &file)?,
+                    PageTable::Links => segment.links = rows.write(segment.shard, &mut bundles.found_links, &file)?,
+                }
+            }
+        }
+        bundles.finish()?;
+        Ok(segments)
+    }
+
+    /// Writes the URLs that are new. Returns the segments, one for each shard with something to
+    /// write, and the document of each revisit whose page was found, by its number.
+    fn write_urls(
+        &self,
+        wanted: &[(Revisited, Option<PlacedPage>)],
+        to: &mut BundleWriter<UrlRow<'static>>,
+    ) -> Result<(Vec<Segment>, Vec<Option<DocId>>)> {
         let (shards, urls) = (self.plan.method.shards, self.plan.urls(self.journal));
         let mut by_shard: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (number, (revisit, found)) in wanted.iter().enumerate() {
@@ -174,15 +212,12 @@ impl RevisitInputs<'_> {
                 by_shard.entry(revisit.hash.shard(shards)).or_default().push(number);
             }
         }
-        let mut segments = Vec::new();
-        let mut bundles = PageBundles::new(self.unfinished, BundleName::Revisited(self.worker));
+        let (mut segments, mut docs) = (Vec::new(), vec![None; wanted.len()]);
         for (shard, mut of_shard) in by_shard {
             let mut segment = Segment { wave: self.journal.waves, shard, ..Segment::default() };
-            let file = segment.file();
             // New URLs get ids in the order of their hashes, as in a wave.
             of_shard.sort_unstable_by_key(|number| wanted[*number].0.hash);
             let mut next = urls[shard as usize];
-            let mut docs: BTreeMap<u64, DocId> = BTreeMap::new();
             for number in of_shard {
                 let (revisit, found) = &wanted[number];
                 let doc = match revisit.doc {
@@ -191,37 +226,16 @@ impl RevisitInputs<'_> {
                         next += 1;
                         let doc = DocId::new(shard, next - 1);
                         let (hash, url) = (revisit.hash.to_bytes(), Some(revisit.url.as_str()));
-                        bundles.urls.push(UrlRow { doc: doc.to_table(), hash, url, id: None })?;
+                        to.push(UrlRow { doc: doc.to_table(), hash, url, id: None })?;
                         doc
                     }
                 };
-                if found.is_some() {
-                    docs.insert(number as u64, doc);
-                }
+                docs[number] = found.is_some().then_some(doc);
             }
-            segment.urls = bundles.urls.end_piece(&file)?;
-            let rows = |table: PageTable| RowsByDocument::of(by_table.get(&table).map_or(&[][..], |rows| rows), &docs);
-            match rows(PageTable::Documents)? {
-                Some(sorted) => {
-                    let batch = sorted.as_visited(wanted, self.plan.week)?;
-                    segment.documents = write(&mut bundles.documents, &file, &batch)?;
-                }
-                // Every segment has this piece.
-                None => _ = bundles.documents.end_any_piece(&file)?,
-            }
-            if let Some(sorted) = rows(PageTable::Features)? {
-                segment.features = write(&mut bundles.features, &file, &sorted.rows)?;
-            }
-            if let Some(sorted) = rows(PageTable::Chunks)?.filter(|_| self.plan.keep.chunks) {
-                segment.chunks = write(&mut bundles.chunks, &file, &sorted.rows)?;
-            }
-            if let Some(sorted) = rows(PageTable::Links)? {
-                segment.links = write(&mut bundles.found_links, &file, &sorted.rows)?;
-            }
+            segment.urls = to.end_piece(&segment.file())?;
             segments.push(segment);
         }
-        bundles.finish()?;
-        Ok(segments)
+        Ok((segments, docs))
     }
 }
 
@@ -303,69 +317,106 @@ fn with_docs<T: Table>(
     Ok((rows, RecordBatch::try_from_iter_with_nullable(columns)?))
 }
 
-/// Rows in the order of their documents.
-struct RowsByDocument {
+/// Rows of a table, each with the number of its revisit.
+struct NumberedRows {
     numbers: Vec<u64>,
     rows: RecordBatch,
 }
 
+/// The row of a batch that becomes one of a document.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RowOfDocument {
+    doc: DocId,
+    batch: u32,
+    row: u32,
+}
+
+/// Rows in the order of their documents.
+struct RowsByDocument {
+    batches: Vec<NumberedRows>,
+    order: Vec<RowOfDocument>,
+}
+
 impl RowsByDocument {
-    /// The rows of the revisits that have these documents, which take the place of those that the
-    /// rows have; `None` if there are none.
-    fn of(batches: &[(Vec<u64>, RecordBatch)], docs: &BTreeMap<u64, DocId>) -> Result<Option<RowsByDocument>> {
-        let Some((_, first)) = batches.first() else { return Ok(None) };
-        let all = concat_batches(&first.schema(), batches.iter().map(|(_, batch)| batch))?;
-        let numbers: Vec<u64> = batches.iter().flat_map(|(numbers, _)| numbers.iter().copied()).collect();
-        // The rows of a page keep their order: links are sorted within it.
-        let mut order: Vec<(DocId, u64, u64)> =
-            (0..).zip(&numbers).filter_map(|(row, number)| docs.get(number).map(|doc| (*doc, row, *number))).collect();
-        order.sort_unstable();
-        if order.is_empty() {
-            return Ok(None);
+    /// The rows of the revisits that have documents, given by their numbers.
+    fn of(batches: Vec<NumberedRows>, docs: &[Option<DocId>]) -> RowsByDocument {
+        let mut order: Vec<RowOfDocument> = Vec::with_capacity(batches.iter().map(|batch| batch.numbers.len()).sum());
+        for (batch, NumberedRows { numbers, .. }) in (0..).zip(&batches) {
+            let with_doc = (0..).zip(numbers).filter_map(|(row, number)| Some((row, docs[*number as usize]?)));
+            order.extend(with_doc.map(|(row, doc)| RowOfDocument { doc, batch, row }));
         }
-        let rows = take_record_batch(&all, &order.iter().map(|(_, row, _)| *row).collect::<UInt64Array>())?;
-        let docs: Int64Array = order.iter().map(|(doc, ..)| doc.to_table()).collect();
-        let rows = replaced(&rows, [("doc", Arc::new(docs) as ArrayRef)])?;
-        Ok(Some(RowsByDocument { numbers: order.into_iter().map(|(_, _, number)| number).collect(), rows }))
+        // The rows of a page keep their order: links are sorted within it.
+        order.sort_unstable();
+        RowsByDocument { batches, order }
     }
 
-    /// Rows of `documents` as those of the revisits: what is known of the download is theirs, all
-    /// else is that of the page.
-    fn as_visited(&self, wanted: &[(Revisited, Option<PlacedPage>)], week: Week) -> Result<RecordBatch> {
-        let of = || self.numbers.iter().map(|number| &wanted[*number as usize].0);
-        let host = |revisit: &Revisited| url_host(&revisit.url);
-        let texts = |of: &mut dyn Iterator<Item = Option<String>>| Arc::new(of.collect::<StringArray>()) as ArrayRef;
-        let times: TimestampMicrosecondArray = of().map(|revisit| revisit.named.before).collect();
-        let fetched = self.rows.column_by_name("fetched").context("a document has a time")?;
-        let times = arrow_array::cast::as_primitive_array::<arrow_array::types::TimestampMicrosecondType>(&times)
-            .clone()
-            .with_data_type(fetched.data_type().clone());
-        let (urls, of_records): (&StringArray, &StringArray) =
-            (field(&self.rows, "url")?, field(&self.rows, "record_url")?);
-        let mut record_urls = of().enumerate().map(|(row, revisit)| {
-            let of_record = maybe_text(of_records, row).or_else(|| maybe_text(urls, row));
-            of_record.filter(|url| *url != revisit.url)
-        });
-        let of_pages: &StringArray = field(&self.rows, "media_type")?;
-        let mut media_types = of().enumerate().map(|(row, revisit)| {
-            let of_revisit = revisit.media_type.clone();
-            of_revisit.or_else(|| maybe_text(of_pages, row))
-        });
-        let batch = replaced(
-            &self.rows,
-            [
-                ("url", texts(&mut of().map(|revisit| Some(revisit.url.clone())))),
-                ("given_url", texts(&mut of().map(|revisit| revisit.given_url.clone()))),
-                ("ip", texts(&mut of().map(|revisit| revisit.ip.clone()))),
-                ("host", texts(&mut of().map(host))),
-                ("domain", texts(&mut of().map(|revisit| host(revisit).map(|host| urls::domain(&host).to_owned())))),
-                ("fetched", Arc::new(times) as ArrayRef),
-                ("media_type", texts(&mut media_types)),
-                ("record_url", texts(&mut record_urls)),
-            ],
-        )?;
-        DocumentRow::stored_in(&batch, week)
+    /// Calls `each` with the rows of the documents of a shard, which take the place of those that
+    /// the rows have, and the number of the revisit of each. They are some at a time: together they
+    /// may have more text than one array can hold.
+    fn each_of_shard(&self, shard: u32, mut each: impl FnMut(&[u64], RecordBatch) -> Result<()>) -> Result<()> {
+        let before = |shard: u32| self.order.partition_point(|row| row.doc.shard() < shard);
+        for rows in self.order[before(shard)..before(shard + 1)].chunks(ROWS_AT_ONCE) {
+            // The batches that have some of the rows, each with its place among them.
+            let mut places: BTreeMap<u32, usize> = rows.iter().map(|row| (row.batch, 0)).collect();
+            places.values_mut().enumerate().for_each(|(number, place)| *place = number);
+            let batches: Vec<&RecordBatch> = places.keys().map(|batch| &self.batches[*batch as usize].rows).collect();
+            let indices: Vec<(usize, usize)> = rows.iter().map(|row| (places[&row.batch], row.row as usize)).collect();
+            let docs: Int64Array = rows.iter().map(|row| row.doc.to_table()).collect();
+            let batch = interleave_record_batch(&batches, &indices)?;
+            let number = |row: &RowOfDocument| self.batches[row.batch as usize].numbers[row.row as usize];
+            let numbers: Vec<u64> = rows.iter().map(number).collect();
+            each(&numbers, replaced(&batch, [("doc", Arc::new(docs) as ArrayRef)])?)?;
+        }
+        Ok(())
     }
+
+    /// Writes the rows of the documents of a shard as a piece; returns how many.
+    fn write<T: Table>(&self, shard: u32, to: &mut BundleWriter<T>, piece: &str) -> Result<u64> {
+        self.each_of_shard(shard, |_, rows| to.writer()?.push_rows(&rows))?;
+        to.end_piece(piece)
+    }
+}
+
+/// Rows of `documents` as those of the revisits with these numbers: what is known of the download
+/// is theirs, all else is that of the page.
+fn as_visited(
+    numbers: &[u64],
+    rows: &RecordBatch,
+    wanted: &[(Revisited, Option<PlacedPage>)],
+    week: Week,
+) -> Result<RecordBatch> {
+    let of = || numbers.iter().map(|number| &wanted[*number as usize].0);
+    let host = |revisit: &Revisited| url_host(&revisit.url);
+    let texts = |of: &mut dyn Iterator<Item = Option<String>>| Arc::new(of.collect::<StringArray>()) as ArrayRef;
+    let times: TimestampMicrosecondArray = of().map(|revisit| revisit.named.before).collect();
+    let fetched = rows.column_by_name("fetched").context("a document has a time")?;
+    let times = arrow_array::cast::as_primitive_array::<arrow_array::types::TimestampMicrosecondType>(&times)
+        .clone()
+        .with_data_type(fetched.data_type().clone());
+    let (urls, of_records): (&StringArray, &StringArray) = (field(rows, "url")?, field(rows, "record_url")?);
+    let mut record_urls = of().enumerate().map(|(row, revisit)| {
+        let of_record = maybe_text(of_records, row).or_else(|| maybe_text(urls, row));
+        of_record.filter(|url| *url != revisit.url)
+    });
+    let of_pages: &StringArray = field(rows, "media_type")?;
+    let mut media_types = of().enumerate().map(|(row, revisit)| {
+        let of_revisit = revisit.media_type.clone();
+        of_revisit.or_else(|| maybe_text(of_pages, row))
+    });
+    let batch = replaced(
+        rows,
+        [
+            ("url", texts(&mut of().map(|revisit| Some(revisit.url.clone())))),
+            ("given_url", texts(&mut of().map(|revisit| revisit.given_url.clone()))),
+            ("ip", texts(&mut of().map(|revisit| revisit.ip.clone()))),
+            ("host", texts(&mut of().map(host))),
+            ("domain", texts(&mut of().map(|revisit| host(revisit).map(|host| urls::domain(&host).to_owned())))),
+            ("fetched", Arc::new(times) as ArrayRef),
+            ("media_type", texts(&mut media_types)),
+            ("record_url", texts(&mut record_urls)),
+        ],
+    )?;
+    DocumentRow::stored_in(&batch, week)
 }
 
 /// The host of a canonical URL.
@@ -382,15 +433,51 @@ fn replaced<const N: usize>(batch: &RecordBatch, columns: [(&str, ArrayRef); N])
     Ok(RecordBatch::try_new(batch.schema(), all)?)
 }
 
-/// Writes a batch as a piece; returns its rows.
-fn write<T: Table>(to: &mut BundleWriter<T>, piece: &str, batch: &RecordBatch) -> Result<u64> {
-    to.writer()?.push_rows(batch)?;
-    to.end_piece(piece)
-}
-
 /// A batch as a stream of bytes.
 fn stream_of(batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
     writer.write(batch)?;
     Ok(writer.into_inner()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of one page are in two batches, and those of another one are more than are put
+    /// together at a time.
+    #[test]
+    fn rows_come_by_shard_in_the_order_of_documents() {
+        let batch = |first: usize, numbers: Vec<u64>| {
+            let targets: StringArray = (first..).take(numbers.len()).map(|target| Some(target.to_string())).collect();
+            let docs: Int64Array = numbers.iter().map(|_| 7_i64).collect();
+            let columns = [Arc::new(docs) as ArrayRef, Arc::new(targets)];
+            let columns = FoundLinkRow::COLUMNS.iter().zip(columns);
+            let columns = columns.map(|(column, values)| (column.name, values, column.nullable));
+            NumberedRows { numbers, rows: RecordBatch::try_from_iter_with_nullable(columns).unwrap() }
+        };
+        let [a, b, c] = [DocId::new(1, 5), DocId::new(0, 9), DocId::new(1, 2)];
+        let many = 3 * ROWS_AT_ONCE;
+        let batches = vec![batch(0, vec![0, 2, 0, 1]), batch(100, vec![3; many]), batch(8000, vec![2, 0])];
+        let all = RowsByDocument::of(batches, &[Some(a), None, Some(b), Some(c)]);
+        let of_shard = |shard: u32| {
+            let (mut found, mut parts) = (Vec::new(), 0);
+            let each = |numbers: &[u64], rows: RecordBatch| {
+                let (docs, targets): (&Int64Array, &StringArray) = (field(&rows, "doc")?, field(&rows, "target_url")?);
+                for (row, number) in numbers.iter().enumerate() {
+                    found.push((*number, DocId::from_table(docs.value(row)), targets.value(row).to_owned()));
+                }
+                parts += 1;
+                anyhow::Ok(())
+            };
+            all.each_of_shard(shard, each).unwrap();
+            (found, parts)
+        };
+        let row = |number: u64, doc: DocId, target: usize| (number, doc, target.to_string());
+        assert_eq!(of_shard(0), (vec![row(2, b, 1), row(2, b, 8000)], 1));
+        let of_c = (100..100 + many).map(|target| row(3, c, target));
+        let of_a = [0, 2, 8001].map(|target| row(0, a, target));
+        assert_eq!(of_shard(1), (of_c.chain(of_a).collect(), 4));
+        assert_eq!(of_shard(2), (Vec::new(), 0));
+    }
 }
