@@ -214,6 +214,28 @@ fn the_stored_head_decides_the_status_the_type_and_the_redirect() {
     }
 }
 
+/// Such a new URL was counted as one that earlier weeks have.
+#[test]
+fn known_urls_without_a_page_are_those_of_earlier_weeks() {
+    let mut crawls = Crawls::new("max-unknown-share = 1.0");
+    let time = "2024-01-08T01:02:03Z";
+    crawls.add(&["/a", "/b", "/c"].map(|path| page(path, time, &path[1..], &[])), &[]);
+    let time = "2024-01-15T01:02:03Z";
+    let digest = "WARC-Payload-Digest: sha1:77777777777777777777777777777777";
+    let revisit = |path: &str| record("revisit", path, time, &[SAME, digest], HTML);
+    let printed = crawls.add(&[page("/a", time, "a", &[]), revisit("/b"), revisit("/new")], &[]);
+    assert_eq!(crawls.missing(), map(&[("/b", NOT_KNOWN), ("/c", "not seen"), ("/new", NOT_KNOWN)]));
+    assert!(printed.contains("1 new URL; 2 known ones not downloaded"), "{printed}");
+    let counts = |crawls: &Crawls| {
+        let summary = std::fs::read(crate::program::records(&crawls.week()).join("summary.json")).unwrap();
+        let since = serde_json::from_slice::<serde_json::Value>(&summary).unwrap()["since"].take();
+        (since["not_downloaded"].as_u64().unwrap(), since["missing"][NOT_KNOWN].as_u64().unwrap())
+    };
+    assert_eq!(counts(&crawls), (2, 1));
+    run_well(&["delete", "--store", crawls.store().to_str().unwrap(), "--url", "http://a.example/c", "-q"]);
+    assert_eq!((counts(&crawls), crawls.missing().len()), ((1, 1), 2));
+}
+
 /// The media type of a page that comes from elsewhere is that of the answer.
 #[test]
 fn a_page_has_the_media_type_of_its_own_answer() {

@@ -208,20 +208,23 @@ pub(crate) fn leave_out(
     cx.barrier()
 }
 
-/// Copies a shard's `missing` without the deleted URLs, and calls `count` with the reason of each
-/// remaining row.
+/// Copies a shard's `missing` without the deleted URLs, and calls `count` with the document and the
+/// reason of each remaining row.
 pub(crate) fn missing_without(
     from: RowRange,
     to: &mut Writer<MissingRow>,
     deletion: &Deletion,
-    mut count: impl FnMut(&str),
+    mut count: impl FnMut(DocId, &str),
 ) -> Result<()> {
-    copy_rows(from, to, &["url", "id", "reason"], |batch| {
+    copy_rows(from, to, &["doc", "url", "id", "reason"], |batch| {
+        let docs: &Int64Array = field(batch, "doc")?;
         let texts = |name| field::<StringArray>(batch, name);
         let (urls, ids, reasons) = (texts("url")?, texts("id")?, texts("reason")?);
         let keep = |row| Some(!matches_key(&deletion.patterns, urls, ids, row));
         let kept: BooleanArray = (0..batch.num_rows()).map(keep).collect();
-        (0..batch.num_rows()).filter(|row| kept.value(*row)).for_each(|row| count(reasons.value(row)));
+        for row in (0..batch.num_rows()).filter(|row| kept.value(*row)) {
+            count(DocId::from_table(docs.value(row)), reasons.value(row));
+        }
         Ok(kept)
     })
     .map(|_| ())

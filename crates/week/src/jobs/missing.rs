@@ -36,31 +36,32 @@ const NOT_SEEN: &str = "not seen";
 /// text as reason.
 const COUNTED: usize = 1000;
 
-/// Writes `missing` for own shards, and counts its rows by reason. `roots` has a root for every own
-/// document of this week.
+/// Writes `missing` for own shards, and counts its rows of URLs of earlier weeks by reason. `roots`
+/// has a root for every own document of this week.
 pub(crate) fn missing_urls(week: &IngestedWeek<'_>, roots: &DocMap) -> Result<BTreeMap<String, u64>> {
     let store = week.plan.open_store();
     let url_files = store.url_files(&week.plan.earlier)?;
     let of_base = week.plan.deletion.as_ref().map(|deletion| store.tables(&deletion.of)).transpose()?;
     let again = week.plan.resharding.as_ref().map(|resharding| MissingAgain::open(week.plan, resharding));
     let mut again = again.transpose()?;
+    let earlier = week.plan.earlier.urls(week.plan.method.shards);
     let mut sums = BTreeMap::new();
     let mut writer: BundleWriter<MissingRow> = week.bundle();
     for shard in week.owned.shards() {
-        let mut counts = RowsByReason::default();
+        let mut counts = RowsByReason { earlier: earlier[shard as usize], counts: BTreeMap::new() };
         if let Some(deletion) = &week.plan.deletion {
             if let Some(from) = of_base.as_ref().and_then(|tables| tables.of_shard(MissingRow::NAME, shard)) {
-                missing_without(from, writer.writer()?, deletion, |reason| counts.add(reason))?;
+                missing_without(from, writer.writer()?, deletion, |doc, reason| counts.add(doc, reason))?;
             }
         } else if let Some(again) = &mut again {
-            again.shard(shard, writer.writer()?, |reason| counts.add(reason))?;
+            again.shard(shard, writer.writer()?, |doc, reason| counts.add(doc, reason))?;
         } else {
             let files = url_files.get(&shard).map_or(&[][..], |files| files);
             missing_of_shard(week, shard, files, roots, &mut writer, &mut counts)?;
-            not_known_of_shard(week, shard, roots, &mut writer, &mut counts)?;
+            not_known_of_shard(week, shard, roots, &mut writer)?;
         }
         writer.end_piece(&shard_file(shard))?;
-        for (reason, count) in counts.0 {
+        for (reason, count) in counts.counts {
             *sums.entry(reason).or_default() += count;
         }
     }
@@ -94,7 +95,7 @@ fn missing_of_shard(
                     continue;
                 }
                 let reason = reasons.of(doc)?.unwrap_or_else(|| NOT_SEEN.to_owned());
-                counts.add(&reason);
+                counts.add(doc, &reason);
                 writer.push(MissingRow {
                     doc: doc.to_table(),
                     url: maybe_text(urls, row),
@@ -115,7 +116,6 @@ fn not_known_of_shard(
     shard: u32,
     roots: &DocMap,
     writer: &mut BundleWriter<MissingRow>,
-    counts: &mut RowsByReason,
 ) -> Result<()> {
     let is_of_revisits =
         |segment: &&Segment| segment.shard == shard && segment.wave >= week.journal.waves && segment.urls > 0;
@@ -124,7 +124,6 @@ fn not_known_of_shard(
             let (docs, urls): (&Int64Array, &StringArray) = (field(batch, "doc")?, field(batch, "url")?);
             for row in (0..batch.num_rows()).filter(|row| roots.of(DocId::from_table(docs.value(*row))) == DocId::NONE)
             {
-                counts.add(NOT_KNOWN);
                 let (doc, url) = (docs.value(row), maybe_text(urls, row));
                 writer.push(MissingRow { doc, url, id: None, reason: NOT_KNOWN.to_owned() })?;
             }
@@ -134,18 +133,25 @@ fn not_known_of_shard(
     Ok(())
 }
 
-/// Numbers of rows by reason.
-#[derive(Default)]
-struct RowsByReason(BTreeMap<String, u64>);
+/// Numbers of rows of URLs of earlier weeks in a shard, by reason.
+struct RowsByReason {
+    /// How many URLs earlier weeks have in the shard: those after them are new in the week.
+    earlier: u64,
+    counts: BTreeMap<String, u64>,
+}
 
 impl RowsByReason {
-    /// Counts a row. Beyond [`COUNTED`] different reasons, a new one counts as [`OTHER_REASONS`].
-    fn add(&mut self, reason: &str) {
-        if let Some(count) = self.0.get_mut(reason) {
+    /// Counts a row, if it is of an earlier week. Beyond [`COUNTED`] different reasons, a new one
+    /// counts as [`OTHER_REASONS`].
+    fn add(&mut self, doc: DocId, reason: &str) {
+        if doc.row() >= self.earlier {
+            return;
+        }
+        if let Some(count) = self.counts.get_mut(reason) {
             *count += 1;
         } else {
-            let reason = if self.0.len() < COUNTED { reason } else { OTHER_REASONS };
-            *self.0.entry(reason.to_owned()).or_default() += 1;
+            let reason = if self.counts.len() < COUNTED { reason } else { OTHER_REASONS };
+            *self.counts.entry(reason.to_owned()).or_default() += 1;
         }
     }
 }

@@ -5,12 +5,12 @@
 //! order.
 
 use anyhow::Result;
-use arrow_array::{BooleanArray, StringArray};
+use arrow_array::{Int64Array, RecordBatch, StringArray};
 
 use super::{Source, Splits};
 use crate::jobs::week::IngestedWeek;
 use crate::plan::{Plan, Resharding};
-use crate::records::KeyHash;
+use crate::records::{DocId, KeyHash};
 use crate::state::shard_file;
 use crate::tables::{
     HostFailureRow, MissingRow, RedirectRow, RowRange, Table, Writer, copy_rows, copy_rows_edited, field,
@@ -31,20 +31,26 @@ impl MissingAgain {
         Ok(MissingAgain { source: Source::open(plan, resharding)?, splits: Splits::default() })
     }
 
-    /// Writes the rows of a new shard, and calls `count` with the reason of each.
+    /// Writes the rows of a new shard, and calls `count` with the document and the reason of each.
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub(crate) fn shard(&mut self, shard: u32, to: &mut Writer<MissingRow>, mut count: impl FnMut(&str)) -> Result<()> {
+    pub(crate) fn shard(
+        &mut self,
+        shard: u32,
+        to: &mut Writer<MissingRow>,
+        mut count: impl FnMut(DocId, &str),
+    ) -> Result<()> {
         let old = shard / self.source.store.factor;
         let Some(from) = self.source.week().tables.of_shard(MissingRow::NAME, old) else { return Ok(()) };
         let new = self.splits.new_shard(&self.source.store, shard)?;
-        let keep = |batch: &arrow_array::RecordBatch| {
-            let (of_new, reasons): (BooleanArray, &StringArray) = (new.of_batch(batch)?, field(batch, "reason")?);
-            (0..batch.num_rows()).filter(|row| of_new.value(*row)).for_each(|row| count(reasons.value(row)));
-            Ok(of_new)
+        let renamed = |batch: RecordBatch| {
+            let batch = new.renamed(&batch)?;
+            let (docs, reasons): (&Int64Array, &StringArray) = (field(&batch, "doc")?, field(&batch, "reason")?);
+            (0..batch.num_rows()).for_each(|row| count(DocId::from_table(docs.value(row)), reasons.value(row)));
+            Ok(batch)
         };
-        copy_rows_edited(from, to, &["doc", "reason"], keep, |batch| new.renamed(&batch)).map(|_| ())
+        copy_rows_edited(from, to, &["doc"], |batch| new.of_batch(batch), renamed).map(|_| ())
     }
 }
 
