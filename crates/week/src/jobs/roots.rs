@@ -199,7 +199,7 @@ fn vector_clusters(
     let after = week.vector_files()?;
     // Of a week that was verified in another way no cluster can be kept.
     let comparable = base.filter(|base| base.method == plan.method);
-    let mut choice = ModeChoice::full(if base.is_some() && comparable.is_none() { Mode::Full } else { plan.mode });
+    let mut choice = ModeChoice::without_base(plan.mode);
     if let Some(base) = comparable {
         cx.enter(Stage::Changes);
         let before = base.vectors(owned, width)?;

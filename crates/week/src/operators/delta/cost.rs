@@ -51,12 +51,19 @@ pub struct ModeChoice {
     pub ratio: f64,
     /// Slices into which the change is cut, so that each fits in memory.
     pub slices: u64,
+    /// Whether there are clusters to start from, of a week with the same method.
+    pub has_base: bool,
 }
 
 impl ModeChoice {
     /// Full, without an estimate of what changed.
-    pub fn full(asked: Mode) -> ModeChoice {
-        ModeChoice { asked, way: Mode::Full, changed: 0.0, ratio: 0.0, slices: 1 }
+    fn full(asked: Mode) -> ModeChoice {
+        ModeChoice { asked, way: Mode::Full, changed: 0.0, ratio: 0.0, slices: 1, has_base: true }
+    }
+
+    /// Full, whatever the job asks for: no clusters to start from.
+    pub fn without_base(asked: Mode) -> ModeChoice {
+        ModeChoice { has_base: false, ..ModeChoice::full(asked) }
     }
 
     /// Chooses, if the share `changed` of `vectors` changed, and each of `peers` workers has
@@ -68,12 +75,15 @@ impl ModeChoice {
         let line = if has_postings && slices == 1.0 { WITH_POSTINGS } else { WITHOUT_POSTINGS };
         let ratio = line.base * slices + line.slope * changed;
         let way = if asked == Mode::Delta || ratio < 1.0 { Mode::Delta } else { Mode::Full };
-        ModeChoice { asked, way, changed, ratio, slices: slices as u64 }
+        ModeChoice { asked, way, changed, ratio, slices: slices as u64, has_base: true }
     }
 }
 
 impl std::fmt::Display for ModeChoice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.has_base {
+            return f.write_str("from all pages: the clusters before were not verified, or in another way");
+        }
         let way = if self.way == Mode::Delta { "from what changed" } else { "from all pages" };
         match self.asked {
             Mode::Auto => {
@@ -146,6 +156,13 @@ mod tests {
         );
         assert!(choice(Mode::Auto, 0.0).to_string().contains("of a sample none of the vectors changed"));
         assert!(choice(Mode::Delta, 0.5).to_string().contains("as the job says"));
+        let without = ModeChoice::without_base(Mode::Delta);
+        assert_eq!((without.asked, without.way), (Mode::Delta, Mode::Full));
+        assert_eq!(
+            without.to_string(),
+            "from all pages: the clusters before were not verified, or in another way",
+            "the job did not say so"
+        );
     }
 
     #[test]
