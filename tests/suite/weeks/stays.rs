@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use nigh::records::KeyHash;
 use nigh::state::Store;
 
 use crate::program::{job, longs, run, run_well, tables, texts, week};
@@ -70,6 +71,29 @@ fn a_deleted_page_without_words_does_not_count() {
     let again = run_well(&[&arguments[..], &["--replace"]].concat());
     assert!(again.stderr.contains("pages were deleted from the former week 2024-01-15 (1 URL)"), "{}", again.stderr);
     assert!(again.stderr.contains("`nigh delete` removes them"), "{}", again.stderr);
+}
+
+/// It is alone in its shard: the week moved on with each one.
+#[test]
+fn an_empty_page_keeps_the_week_that_it_is_stored_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let crawled = CrawledStore { folder: folder.path(), name: "store", input: "parts", job: JOB };
+    let empty = "http://h0.example/empty";
+    let shard = |url: &str| KeyHash::of(url).shard(4);
+    let line = |url: &str, html: &str| serde_json::json!({"url": url, "html": html}).to_string() + "\n";
+    let others: Vec<usize> = (0..PAGES).filter(|page| shard(&url(*page)) != shard(empty)).collect();
+    let run = |number: usize, text: &str| {
+        let input = folder.path().join(format!("{number}.jsonl"));
+        std::fs::write(&input, text).unwrap();
+        crawled.run(DATES[number], &input, &["--absent", "keep"]);
+        let stored = crawled.rows(DATES[number], "documents", &["url", "stored"]).into_iter();
+        stored.filter(|row| row[0] == empty).map(|row| row[1].clone()).collect::<Vec<String>>()
+    };
+    let first: String = others.iter().map(|page| line(&url(*page), &html(*page, 0))).collect();
+    assert_eq!(run(0, &(first + &line(empty, ""))), [DATES[0]]);
+    for number in 1..4 {
+        assert_eq!(run(number, &line(&url(others[0]), &html(others[0], number))), [DATES[0]], "week {number}");
+    }
 }
 
 /// The week of the page that links did not know these.

@@ -421,7 +421,9 @@ impl KeptPages<'_> {
         if Self::is_rewritten(segment, pages) {
             Some(self.new)
         } else {
-            (segment.origin.is_none() && segment.wave > self.waves).then_some(self.week)
+            // A segment of pages without words and links has such rows nowhere, and so no origin.
+            let has_rows = segment.features + segment.links + segment.chunks > 0;
+            (has_rows && segment.origin.is_none() && segment.wave > self.waves).then_some(self.week)
         }
     }
 
