@@ -125,6 +125,21 @@ fn chunks(week: &Path) -> Vec<ChunkValues> {
     rows.map(|((((doc, text), characters), lines), paragraphs)| (doc, text, characters, lines, paragraphs)).collect()
 }
 
+/// The files of a table have its pieces by wave, and then by shard.
+#[test]
+fn chunks_of_several_waves_are_made_later_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let crawl = data("week-2024-01-08");
+    let fields = format!("week = \"2024-01-08\"\nwave-bytes = \"1KiB\"\ninput = [\"{}/*.warc.gz\"]", crawl.display());
+    let made = |keep: &str| Made::with_job(&job(folder.path(), &format!("[cluster]\n{fields}\n{keep}")), &[]);
+    let (with, without) = (made(""), made("[cluster.keep]\nchunks = false\n"));
+    let (store, crawl) = (without.store(), format!("{}/*.warc.gz", crawl.display()));
+    let store = store.to_str().unwrap();
+    run_well(&["run", "jobs/chunks.toml", "-q", "--store", store, "--week", "2024-01-08", "--input", &crawl]);
+    let rows = chunks(&with.week());
+    assert!(rows.len() > 500 && chunks(&without.week()) == rows);
+}
+
 #[test]
 fn chunks_are_made_later() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,9 +7,9 @@
 //! each document of the week with words: the first page of its id with its checksum; else it is missing
 //! ```
 //!
-//! The pages are read as the job of the week read them, so the table has the bytes that it would
-//! have if it had been made with the week. Everything else of the week stays as it is. The new
-//! table, and the `week.json` that lists it, are one commit.
+//! The pages are read as the job of the week read them, so the table has the rows that it would
+//! have if it had been made with the week, in the same order. Everything else of the week stays as
+//! it is. The new table, and the `week.json` that lists it, are one commit.
 //!
 //! Cost: the crawl is read and fingerprinted once more. Chunks are sorted twice, in half and in a
 //! quarter of the memory; besides, about 50 bytes for each document of a shard are in memory, and
@@ -376,11 +376,14 @@ fn names_of(tables: &WeekTables, wanted: &[DocId]) -> Result<Vec<String>> {
     Ok(found.into_values().collect())
 }
 
-/// Packs the files of the segments into those of the commit, as a week does.
+/// Packs the files of the segments into those of the commit, by wave, then by shard, as a week
+/// does.
 fn pack(plan: &ChunksPlan, whole: &WholeWeek) -> Result<Vec<TablePart>> {
     let unfinished = plan.store.unfinished(plan.week.week);
-    let mut files = Vec::new();
-    for segment in whole.journal.by_shard().into_values().flatten().filter(|segment| segment.chunks > 0) {
+    let (mut files, mut segments) = (Vec::new(), whole.journal.segments.clone());
+    segments.retain(|segment| segment.chunks > 0);
+    segments.sort_items_by_key(|segment| (segment.wave, segment.shard));
+    for segment in segments {
         let path = unfinished.table(ChunkRow::NAME, &segment.file());
         let bytes = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
         files.push((segment.file(), bytes));
