@@ -161,7 +161,7 @@ fn a_page_that_is_not_known_leaves_the_roots_as_they_are() {
     let unknown = "WARC-Payload-Digest: sha1:77777777777777777777777777777777";
     let records = [
         page("/c", time, "beta", &[]),
-        record("revisit", "/a", time, &[SAME, digest], HTML),
+        record("revisit", "/a", time, &[SAME, digest, "WARC-Refers-To-Target-URI: http://a.example/b"], HTML),
         record("revisit", "/unknown", time, &[SAME, unknown], HTML),
     ];
     crawls.add(&records, &[]);
@@ -219,7 +219,8 @@ fn the_stored_head_decides_the_status_the_type_and_the_redirect() {
 fn known_urls_without_a_page_are_those_of_earlier_weeks() {
     let mut crawls = Crawls::new("max-unknown-share = 1.0");
     let time = "2024-01-08T01:02:03Z";
-    crawls.add(&["/a", "/b", "/c"].map(|path| page(path, time, &path[1..], &[])), &[]);
+    let of_page = "WARC-Payload-Digest: sha1:VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5";
+    crawls.add(&["/a", "/b", "/c"].map(|path| page(path, time, &path[1..], &[of_page])), &[]);
     let time = "2024-01-15T01:02:03Z";
     let digest = "WARC-Payload-Digest: sha1:77777777777777777777777777777777";
     let revisit = |path: &str| record("revisit", path, time, &[SAME, digest], HTML);
@@ -511,7 +512,8 @@ fn chunks_that_are_made_later_are_those_of_revisits_too() {
         let time = "2024-01-08T01:02:03Z";
         crawls.add(&[page("/a", time, "alpha", &[]), page("/b", time, "beta", &[digest])], &[]);
         let time = "2024-01-15T01:02:03Z";
-        let revisits = ["/a", "/new"].map(|path| record("revisit", path, time, &[SAME, digest], HTML));
+        let of_b = "WARC-Refers-To-Target-URI: http://a.example/b";
+        let revisits = ["/a", "/new"].map(|path| record("revisit", path, time, &[SAME, digest, of_b], HTML));
         crawls.add(&[&revisits[..], &[page("/b", time, "other", &[])]].concat(), &[]);
         assert_eq!(crawls.titles(), map(&[("/a", "beta"), ("/b", "other"), ("/new", "beta")]));
         crawls

@@ -4,8 +4,8 @@
 //! other columns are not read. Within a file, rows ascend by document. In a store's first week, the
 //! files of a shard (one a wave) follow each other in the order of documents. In later weeks a file
 //! may have documents of earlier weeks and new ones, and then the files of a shard are merged while
-//! they are read. Files of earlier weeks have the vectors of pages that stayed, beside others, which
-//! do not count.
+//! they are read. Files of earlier weeks have the vectors of pages that stayed, beside others,
+//! which do not count.
 //!
 //! `chunks` scans all vectors; this file reads the vectors of some rows or some documents.
 
