@@ -471,3 +471,36 @@ fn lines_without_a_value_are_no_file_of_parquet() {
     let out = export(&store, "shards", &["--format", "parquet", "--shards", "1"]);
     assert_eq!(rows(&out.join("data-00000-of-00001.parquet")).num_rows(), 2);
 }
+
+#[test]
+fn rows_of_a_damaged_member_are_in_no_export() {
+    use std::io::Write as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let line = |n: usize| {
+        let words: Vec<String> = (0..30).map(|word| format!("w{n}x{}", (n * 7919 + word * 104_729) % 9973)).collect();
+        format!("{{\"id\":{n},\"text\":\"{}\"}}\n", words.join(" "))
+    };
+    let member = |from: usize| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all((from..from + 50).map(line).collect::<String>().as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    };
+    // The second member is damaged; the last one is cut, and has lines before.
+    let (mut damaged, mut cut) = (member(50), member(150));
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 4;
+    cut.truncate(middle);
+    std::fs::write(path("a.jsonl.gz"), [member(0), damaged, member(100), cut].concat()).unwrap();
+    let job = job(folder.path(), "[cluster]\nmax-reject-share = 1\n[cluster.read.columns]\nid = \"id\"\n");
+    let (store, input) = (path("store"), path("a.jsonl.gz"));
+    let [job, store_name, input] = [&job, &store, &input].map(|path| path.to_str().unwrap());
+    run_well(&["run", job, "-q", "--no-accuracy", "--week", DATE, "--store", store_name, "--input", input]);
+    let same = std::fs::File::open(export(&store, "same", &[]).join("a.jsonl.gz")).unwrap();
+    let same = std::io::read_to_string(flate2::read::MultiGzDecoder::new(same)).unwrap();
+    let parquet = rows(&export(&store, "parquet", &["--format", "parquet"]).join("a.parquet"));
+    let (good, of_cut) = same.split_at((0..50).chain(100..150).map(|n| line(n).len()).sum());
+    assert_eq!(good, (0..50).chain(100..150).map(line).collect::<String>());
+    assert!(of_cut.lines().count() > 5 && (150..200).map(line).collect::<String>().starts_with(of_cut), "{of_cut}");
+    assert_eq!(parquet.num_rows(), same.lines().count());
+}

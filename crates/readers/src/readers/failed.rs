@@ -228,11 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn damage_loses_only_the_line_it_is_in() {
-        let mut bytes = gzip(b"url\treason\nhttp://a/\tdns\nhttp://b/\tti");
+    fn damage_loses_the_lines_of_its_member() {
+        let mut bytes = gzip(b"url\treason\nhttp://a/\tdns\n");
+        bytes.extend(gzip(b"http://d/\tdns\nhttp://b/\tti"));
         bytes.truncate(bytes.len() - 8);
         bytes.extend(gzip(b"http://c/\ttimeout\n"));
-        let expected = ["11 http://a/ dns", "25 None rejected: gzip: damaged member", "37 http://c/ timeout"];
+        let expected = ["11 http://a/ dns", "25 None rejected: gzip: damaged member", "25 http://c/ timeout"];
         assert_eq!(read(&bytes), expected);
     }
 

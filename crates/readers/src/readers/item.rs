@@ -233,9 +233,10 @@ pub struct Reject {
 
 /// The bytes of an input, as stored, that its reader could not read.
 ///
-/// Of a damaged member of a compressed file these are the bytes from the damage to the next good
-/// member. Of a member that the end of the file cuts, they are all of its bytes, also those that
-/// gave pages: nothing tells how many are missing.
+/// Of a damaged member of a compressed file these are the bytes from its beginning to the next good
+/// member; of a large one, of which records were read, those from the damage on. Of a member that
+/// the end of the file cuts, they are all of its bytes, also those that gave pages: nothing tells
+/// how many are missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// The number of bytes.

@@ -63,7 +63,8 @@ pub fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Re
 /// Decodes at least the first `count` bytes of a file, plain or compressed; fewer if it ends or is
 /// damaged before.
 fn first_decoded(stored: Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
-    let mut members = Members::new(Stored::new(Box::new(std::io::Cursor::new(stored))), |bytes| !bytes.is_empty())?;
+    let stored = Stored::new(Box::new(std::io::Cursor::new(stored)));
+    let mut members = Members::new(stored, |bytes| !bytes.is_empty())?.as_decoded();
     let mut out = Vec::new();
     while out.len() < count {
         match members.step(&mut out)? {

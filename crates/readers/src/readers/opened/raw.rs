@@ -40,7 +40,12 @@ impl RawBytes {
             CountedIn::Stored | CountedIn::Shared => RawSource::Stored(source),
             CountedIn::Decoded => {
                 let members = Members::new(Stored::new(source), input.format.reader().acceptable());
-                RawSource::Decoded(Box::new(members.with_context(|| format!("cannot read {}", input.name))?))
+                let members = members.with_context(|| format!("cannot read {}", input.name))?;
+                // The bytes that the reader of the items has.
+                RawSource::Decoded(Box::new(match input.format.dialect() {
+                    Some(dialect) => members.sparing(dialect.spared()),
+                    None => members,
+                }))
             }
         };
         Ok(RawBytes { source, buffer: Vec::new(), next: 0, at: 0 })

@@ -31,12 +31,17 @@ pub(super) struct Gzip {
 }
 
 impl Codec {
-    pub(super) fn damaged(&self) -> &'static str {
-        match self {
-            Codec::Zstd(_) => "zstd: damaged frame",
-            Codec::Bzip2(_) => "bzip2: damaged stream",
-            Codec::Xz(_) => "xz: damaged stream",
-            Codec::Plain | Codec::Gzip(_) => "gzip: damaged member",
+    /// The reason of damage that is noticed in a member; `is_held`: nothing of it was handed out.
+    pub(super) fn damaged(&self, is_held: bool) -> &'static str {
+        match (self, is_held) {
+            (Codec::Zstd(_), true) => "zstd: damaged frame",
+            (Codec::Zstd(_), false) => "zstd: damaged frame (what was read of it may be wrong)",
+            (Codec::Bzip2(_), true) => "bzip2: damaged stream",
+            (Codec::Bzip2(_), false) => "bzip2: damaged stream (what was read of it may be wrong)",
+            (Codec::Xz(_), true) => "xz: damaged stream",
+            (Codec::Xz(_), false) => "xz: damaged stream (what was read of it may be wrong)",
+            (Codec::Plain | Codec::Gzip(_), true) => "gzip: damaged member",
+            (Codec::Plain | Codec::Gzip(_), false) => "gzip: damaged member (what was read of it may be wrong)",
         }
     }
 

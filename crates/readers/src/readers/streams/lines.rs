@@ -1,10 +1,10 @@
 //! The lines of a file, plain or compressed, with their offsets in the uncompressed stream.
 //!
 //! A line ends in LF or with the file. A line longer than a limit is skipped and reported. Damage
-//! loses the line that it is in: whole lines before it are good, and the next member begins another
-//! line.
+//! loses the line that it is in, with all lines of its member that are not returned yet
+//! ([`Members`]); the next member begins another line.
 //!
-//! Memory: about twice the longest line. Time: linear.
+//! Memory: about twice the longest line, or a member of usual size. Time: linear.
 
 use std::io;
 use std::io::Read;
@@ -44,7 +44,7 @@ pub enum LineStep {
     Line(u64),
     /// A line that is too long.
     TooLong(u64),
-    /// A damaged line, with the reason of its reject.
+    /// A damaged line and those behind it, with the reason of their reject.
     Damage(u64, &'static str),
 }
 

@@ -8,18 +8,28 @@
 //! damage (a cut member swallows the one after it), so the last [`WINDOW`] stored bytes of a member
 //! stay in memory.
 //!
+//! A decoder notices most damage at a checksum, behind the wrong bytes. So a member of usual size
+//! is handed out when it has ended, and one that is damaged is not: nothing says which of its bytes
+//! are right. Of a larger member the bytes before the place where damage is noticed are handed out
+//! already, and the reason of the damage says that they may be wrong. Of a member that the end of
+//! the file cuts all bytes are handed out. Nothing checks them, but what is missing is behind them.
+//!
+//! Which bytes are handed out of a file depends on its bytes alone, not on the buffer of a caller:
+//! an export reads a file twice side by side, as records and as bytes.
+//!
 //! The compression is recognised by magic bytes, never by the name. Of zstd's skippable frames, one
 //! of magic 0x184D2A5D at the beginning of the file is the dictionary of all frames (IIPC,
 //! *WARC-ZSTD*), and can itself be a zstd frame. Zero bytes between members are padding.
 //!
 //! A gzip member of usual size is inflated at once, from the bytes ahead directly into the caller's
-//! buffer. A member that is large or damaged, or whose header has a checksum, is streamed from its
-//! beginning:
+//! buffer. A member that is large or damaged, or whose header has a checksum, and one of another
+//! kind is streamed from its beginning:
 //!
 //! ```text
 //! step:
 //!     between members:  skip padding; Start(offset) if a magic number is here, else damage
-//!     at a member:      inflate it at once; if that fails, stream it from its beginning
+//!     at a member:      inflate it at once; if that fails, decode slices up to its end, or until
+//!                       they are too many to wait for it; on an error, damage without any of them
 //!     inside a member:  decode one slice; at its end, be between members; on an error, damage
 //! damage:               go back by at most WINDOW, then search for a magic number whose member decodes to an acceptable beginning
 //! ```
@@ -48,12 +58,14 @@ use crate::readers::item::Unread;
 /// Stored bytes of a member that stay in memory, 8 MiB.
 const WINDOW: u64 = 8 << 20;
 /// The sizes up to which a gzip member is inflated at once: stored bytes, decoded bytes. Nearly
-/// every record of a page fits the first pair.
+/// every record of a page fits the first pair. Up to the last pair a member of any kind is handed
+/// out only as a whole.
 pub(super) const WHOLE: [(usize, usize); 2] = [(64 << 10, 1 << 20), (1 << 20, 8 << 20)];
 /// After a member that was too large, at most this many members in a row are streamed without that
 /// attempt.
 const MAX_STREAMED: u32 = 64;
-/// Bytes reserved in the output before each step.
+/// Bytes reserved in the output before each step, and those of a zstd frame that are handed out
+/// together.
 const ROOM: usize = 64 << 10;
 /// The search for the next member may read this many stored bytes for each byte that it passes ...
 pub const SEARCH_PER_BYTE: u64 = 4;
@@ -71,8 +83,7 @@ pub enum MemberStep {
     /// Decoded bytes were appended.
     Bytes,
     /// The member that began at `offset` is damaged (or no member begins there); the next bytes
-    /// belong to another member. The last bytes before the damage may have been appended in this
-    /// step.
+    /// belong to another member. Bytes before the damage may have been appended in this step.
     Damage {
         /// Where the damaged part begins, in stored bytes.
         offset: u64,
@@ -89,6 +100,13 @@ pub struct Members {
     pub(super) codec: Codec,
     state: MemberState,
     acceptable: Acceptable,
+    /// Decoded bytes of a member that wait for its end, at most.
+    most_held: usize,
+    /// The last decoded bytes of a zstd frame, until they are [`ROOM`] or the frame ends: with an
+    /// error its decoder loses what it decoded in that call.
+    waiting: Vec<u8>,
+    /// How many of the first bytes of a damaged member are handed out nevertheless.
+    spared: fn(&[u8]) -> usize,
     /// Damaged members in a row.
     failures: u32,
     unread: Unread,
@@ -97,8 +115,12 @@ pub struct Members {
 /// Where the next step is. The numbers are the stored offsets of members.
 enum MemberState {
     Between,
-    /// At the beginning of a gzip member that may be inflated at once.
-    AtStart(u64),
+    /// In a member of which nothing was handed out. `at_once`: it may be inflated at once.
+    AtStart {
+        start: u64,
+        at_once: bool,
+    },
+    /// In a member of which bytes were handed out, or in a plain file.
     Inside(u64),
     Ended,
 }
@@ -148,7 +170,31 @@ impl Members {
     }
 
     fn of(stored: Stored, codec: Codec, acceptable: Acceptable) -> Self {
-        Members { stored, codec, state: MemberState::Between, acceptable, failures: 0, unread: Unread::default() }
+        Members {
+            stored,
+            codec,
+            state: MemberState::Between,
+            acceptable,
+            most_held: WHOLE[1].1,
+            waiting: Vec::new(),
+            spared: |_| 0,
+            failures: 0,
+            unread: Unread::default(),
+        }
+    }
+
+    /// The same, but of a damaged member as many of its first bytes are handed out as `spared`
+    /// returns for all that was decoded of it.
+    #[must_use]
+    pub fn sparing(self, spared: fn(&[u8]) -> usize) -> Self {
+        Members { spared, ..self }
+    }
+
+    /// The same, but all bytes are handed out as they are decoded, whether or not they are right:
+    /// for what looks at the first ones of a file only.
+    #[must_use]
+    pub fn as_decoded(self) -> Self {
+        Members { most_held: 0, ..self }
     }
 
     /// Whether the file is not compressed.
@@ -187,12 +233,11 @@ impl Members {
         match self.state {
             MemberState::Ended => Ok(MemberStep::End),
             MemberState::Between => self.begin(),
-            MemberState::AtStart(start) => {
-                if self.inflate_at_once(out)? {
+            MemberState::AtStart { start, at_once } => {
+                if at_once && self.inflate_at_once(out)? {
                     self.state = MemberState::Between;
                     return Ok(MemberStep::Bytes);
                 }
-                self.state = MemberState::Inside(start);
                 self.stream(start, out)
             }
             MemberState::Inside(start) => self.stream(start, out),
@@ -214,14 +259,16 @@ impl Members {
                 self.stored.take(padding);
                 continue;
             }
-            let mut state = MemberState::Inside(start);
+            let mut state = MemberState::AtStart { start, at_once: false };
             let begins = match &mut self.codec {
-                Codec::Plain => true,
+                Codec::Plain => {
+                    state = MemberState::Inside(start);
+                    true
+                }
                 Codec::Gzip(gzip) if ahead.starts_with(GZIP) => {
                     gzip.stream = None;
-                    if gzip.tries_at_once(ahead) && self.failures == 0 {
-                        state = MemberState::AtStart(start);
-                    }
+                    let at_once = gzip.tries_at_once(ahead) && self.failures == 0;
+                    state = MemberState::AtStart { start, at_once };
                     true
                 }
                 Codec::Zstd(decoder) if ahead.starts_with(ZSTD) => {
@@ -240,12 +287,12 @@ impl Members {
                     if self.skip_frame(start)? {
                         continue;
                     }
-                    return self.damage(start, "zstd: damaged dictionary or skippable frame");
+                    return self.damage(start, "zstd: damaged dictionary or skippable frame", false);
                 }
                 _ => false,
             };
             if !begins {
-                return self.damage(start, self.codec.unknown());
+                return self.damage(start, self.codec.unknown(), false);
             }
             self.state = state;
             return Ok(MemberStep::Start(start));
@@ -281,8 +328,10 @@ impl Members {
         Ok(false)
     }
 
-    /// Decodes the next slice of the member that began at `start`.
+    /// Decodes the next slice of the member that began at `start`. At its beginning, decodes slices
+    /// until it ends or is too large to be handed out as a whole.
     fn stream(&mut self, start: u64, out: &mut Vec<u8>) -> io::Result<MemberStep> {
+        let begin = out.len();
         loop {
             let offset = self.stored.offset();
             let window = if self.plain() { 0 } else { WINDOW + SLICE as u64 };
@@ -292,7 +341,7 @@ impl Members {
             let to_slice = SLICE - ((offset - start) % SLICE as u64) as usize;
             let ahead = &ahead[..ahead.len().min(to_slice).min((SLICE >> self.failures.min(16)).max(1024))];
             out.reserve(ROOM);
-            let before = out.len();
+            let before = out.len() + self.waiting.len();
             let step = match &mut self.codec {
                 Codec::Plain if !has_input => {
                     self.state = MemberState::Ended;
@@ -306,19 +355,34 @@ impl Members {
                     let stream = gzip.stream.get_or_insert_with(|| Box::new(Decompress::new_gzip(15)));
                     inflate_some(stream, ahead, out)
                 }
-                Codec::Zstd(decoder) => decode_some(decoder, ahead, out),
+                Codec::Zstd(decoder) => {
+                    self.waiting.reserve_exact(ROOM.saturating_sub(self.waiting.len()));
+                    let step = decode_some(decoder, ahead, &mut self.waiting);
+                    if self.waiting.len() >= ROOM || step.as_ref().is_ok_and(|step| step.ended) {
+                        out.append(&mut self.waiting);
+                    }
+                    step
+                }
                 Codec::Bzip2(stream) => {
                     let stream = stream.get_or_insert_with(|| Box::new(bzip2::Decompress::new(false)));
                     unpack_some(stream, ahead, out)
                 }
                 Codec::Xz(stream) => xz_stream(stream).and_then(|stream| expand_some(stream, ahead, out)),
             };
+            let is_held = matches!(self.state, MemberState::AtStart { .. }) && out.len() - begin <= self.most_held;
             let step = match step {
                 Ok(step) => step,
-                Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-                    return self.damage(start, "xz: a dictionary of more than 128 MiB");
+                Err(error) => {
+                    let reason = match error.kind() {
+                        io::ErrorKind::OutOfMemory => "xz: a dictionary of more than 128 MiB",
+                        _ => self.codec.damaged(is_held),
+                    };
+                    self.waiting.clear();
+                    if is_held {
+                        self.take_back(begin, out);
+                    }
+                    return self.damage(start, reason, is_held);
                 }
-                Err(_) => return self.damage(start, self.codec.damaged()),
             };
             self.stored.take(step.taken);
             if step.ended {
@@ -326,19 +390,37 @@ impl Members {
                 self.state = MemberState::Between;
                 return Ok(MemberStep::Bytes);
             }
-            if out.len() > before {
-                return Ok(MemberStep::Bytes);
+            // Slices end there in any case: so the same members are too large, however many bytes
+            // are ahead.
+            if !is_held || self.stored.offset() - start >= WHOLE[1].0 as u64 {
+                self.state = MemberState::Inside(start);
+                if out.len() > begin {
+                    return Ok(MemberStep::Bytes);
+                }
             }
             // The decoder produced nothing from all bytes of the file.
-            if !has_input || step.taken == 0 && !self.stored.fill()? {
-                return self.damage(start, self.codec.unfinished());
+            let has_nothing = out.len() + self.waiting.len() == before;
+            if has_nothing && (!has_input || step.taken == 0 && !self.stored.fill()?) {
+                out.append(&mut self.waiting);
+                let damage = self.damage(start, self.codec.unfinished(), is_held)?;
+                // If another member follows, it was not the end of the file that cut this one.
+                if is_held && !matches!(self.state, MemberState::Ended) {
+                    self.take_back(begin, out);
+                }
+                return Ok(damage);
             }
         }
     }
 
+    /// Takes back the bytes of a damaged member, which begin at `begin`, except those to be spared.
+    fn take_back(&self, begin: usize, out: &mut Vec<u8>) {
+        let spared = (self.spared)(&out[begin..]);
+        out.truncate(begin + spared);
+    }
+
     /// Moves to the next acceptable member after the damaged one that began at `start`, and returns
-    /// the damage.
-    fn damage(&mut self, start: u64, reason: &'static str) -> io::Result<MemberStep> {
+    /// the damage. `is_held`: nothing of it was handed out.
+    fn damage(&mut self, start: u64, reason: &'static str, is_held: bool) -> io::Result<MemberStep> {
         // The beginning of the slice of the member in which the damage is: what was decoded of that
         // slice before depends on the buffers.
         let noticed = start + (self.stored.offset() - start) / SLICE as u64 * SLICE as u64;
@@ -391,15 +473,16 @@ impl Members {
                 }
             }
         }
+        let unread_from = if is_held { start } else { noticed };
         self.unread.bytes += match self.state {
             MemberState::Ended if reason == self.codec.unfinished() => {
                 self.unread.ends_early = true;
                 self.stored.position() - start
             }
-            MemberState::Ended => self.stored.position() - noticed,
+            MemberState::Ended => self.stored.position() - unread_from,
             // The decoder took bytes of the next member for this one's.
             _ if self.stored.offset() < noticed => self.stored.offset() - start,
-            _ => self.stored.offset() - noticed,
+            _ => self.stored.offset() - unread_from,
         };
         Ok(MemberStep::Damage { offset: start, reason })
     }

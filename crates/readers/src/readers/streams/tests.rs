@@ -153,6 +153,80 @@ fn streams_of_bzip2_and_xz_are_members_and_damage_loses_one() {
         let damaged = open(&[&small[..], &bad, &small].concat());
         assert!(damaged[2].contains(&format!("{name}: damaged stream")), "{damaged:?}");
         assert!(damaged.last().unwrap().starts_with("5 "), "{damaged:?}");
+        // That of xz is of usual size.
+        assert_eq!((damaged[2].starts_with("0 "), damaged[2].contains("may be wrong")), (is_xz, !is_xz), "{damaged:?}");
+    }
+}
+
+/// A frame of zstd with a checksum.
+fn frame(content: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// All bytes that a file gives, and the reasons of its damage; the buffer makes no difference.
+fn given(file: &[u8]) -> (Vec<u8>, Vec<&'static str>) {
+    let [given, with_room] = [0, 32 << 20].map(|capacity| {
+        let stored = Stored::new(Box::new(Cursor::new(file.to_vec())));
+        let mut members = Members::new(stored, |bytes| !bytes.is_empty()).unwrap();
+        let (mut bytes, mut reasons) = (Vec::with_capacity(capacity), Vec::new());
+        loop {
+            match members.step(&mut bytes).unwrap() {
+                MemberStep::End => return (bytes, reasons),
+                MemberStep::Damage { reason, .. } => reasons.push(reason),
+                MemberStep::Start(_) | MemberStep::Bytes => {}
+            }
+        }
+    });
+    assert!(given == with_room, "{} {}", given.0.len(), with_room.0.len());
+    given
+}
+
+#[test]
+fn a_damaged_member_of_usual_size_gives_nothing_and_one_that_the_file_cuts_what_is_left() {
+    let text: String = (0..2000).map(|n| format!("row {n} of {}\n", n * 7919)).collect();
+    let text = text.as_bytes();
+    let whole = [&b"small"[..], text, b"small"].concat();
+    let kinds: [fn(&[u8]) -> Vec<u8>; 4] =
+        [|content| member(content, 0, 6), frame, |content| stream(content, false), |content| stream(content, true)];
+    for (kind, pack) in kinds.into_iter().enumerate() {
+        let (small, packed) = (pack(b"small"), pack(text));
+        let mut damaged = 0;
+        for place in (0..packed.len()).step_by(packed.len() / 60) {
+            let mut bad = packed.clone();
+            bad[place] ^= 4;
+            let (bytes, reasons) = given(&[&small[..], &bad, &small].concat());
+            // Some bits have no meaning.
+            assert!(bytes == whole || bytes == b"smallsmall" && !reasons.is_empty(), "{kind} {place} {reasons:?}");
+            damaged += usize::from(bytes != whole);
+        }
+        assert!(damaged > 50, "{kind} {damaged}");
+        for missing in [2, 9, packed.len() / 2] {
+            let left = &packed[..packed.len() - missing];
+            let (bytes, reasons) = given(&[&small[..], left, &small].concat());
+            assert!(bytes == b"smallsmall" && reasons.len() == 1, "{kind} {missing} {reasons:?}");
+            let (bytes, reasons) = given(&[&small[..], left].concat());
+            assert!(bytes.starts_with(b"small") && whole.starts_with(&bytes), "{kind} {missing}");
+            assert!(reasons.len() == 1 && reasons[0].contains("the file ends inside"), "{kind} {reasons:?}");
+            // Where blocks are decoded as a whole, half of one is none.
+            assert!(kind != 0 || bytes.len() > 10_000, "{missing} {}", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn the_damage_of_a_large_member_says_that_what_was_read_may_be_wrong() {
+    let text: String = (0..2000).map(|n| format!("row {n} of {}\n", n * 7919)).collect();
+    let text = text.repeat(300).into_bytes();
+    for (mut bad, small) in [(member(&text, 0, 1), member(b"small", 0, 6)), (frame(&text), frame(b"small"))] {
+        *bad.last_mut().unwrap() ^= 0x80;
+        let file = [&bad[..], &small].concat();
+        let (bytes, reasons) = given(&file);
+        assert!(bytes.len() > WHOLE[1].1 && bytes.ends_with(b"small"), "{}", bytes.len());
+        assert!(reasons.len() == 1 && reasons[0].ends_with("(what was read of it may be wrong)"), "{reasons:?}");
+        assert_same_both_ways(&file);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The bytes of an entry of a zip file, and the reader of the WARC in it.
 //!
 //! An entry that does not inflate, ends early or has another checksum ends where the damage is
-//! noticed: the records before it are good, and after the last of them the damage is a reject.
+//! noticed: the records before it are taken, and after the last of them the damage is a reject.
 //! What is missing of its content is unread, and so is what the reader of the content cannot read.
 
 use std::fs::File;

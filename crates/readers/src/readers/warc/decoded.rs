@@ -4,12 +4,15 @@
 //! Bytes are decoded on demand and stay in memory from the cursor on. A boundary is the position at
 //! which a member starts or is damaged; the record reader consumes the boundaries in order, as it
 //! comes to them.
+//!
+//! Of a damaged member that gives no record the head of the first one is there all the same, so
+//! that the reject has its URL. The damage is behind this head.
 
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 use super::record::{VERSION, is_version};
 use crate::readers::item::Unread;
@@ -41,6 +44,31 @@ impl Dialect {
             Dialect::Arc => super::arc::begins,
         }
     }
+
+    /// Returns the function that says how many of the decoded bytes of a damaged member are handed
+    /// out: the head of the record that they begin with. If they begin with none, it is one byte: a
+    /// record that goes on in this member is a bad one then.
+    pub fn spared(self) -> fn(&[u8]) -> usize {
+        match self {
+            Dialect::Warc => spared_of_warc,
+            Dialect::Arc => spared_of_arc,
+        }
+    }
+}
+
+fn spared_of_warc(bytes: &[u8]) -> usize {
+    if !bytes.starts_with(VERSION) {
+        return bytes.len().min(1);
+    }
+    let ends = [&b"\n\r\n"[..], b"\n\n"].into_iter();
+    ends.filter_map(|end| memmem::find(bytes, end).map(|at| at + end.len())).min().unwrap_or(0)
+}
+
+fn spared_of_arc(bytes: &[u8]) -> usize {
+    if !super::arc::begins(bytes) {
+        return bytes.len().min(1);
+    }
+    memchr(b'\n', bytes).map_or(0, |at| at + 1)
 }
 
 /// A boundary of members in the decoded stream.
@@ -96,7 +124,7 @@ impl DecodedStream {
     /// Makes the stream of a file, at its beginning.
     pub fn new(members: Members, dialect: Dialect) -> Self {
         DecodedStream {
-            members,
+            members: members.sparing(dialect.spared()),
             dialect,
             buffer: Vec::new(),
             base: 0,

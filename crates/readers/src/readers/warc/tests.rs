@@ -1,6 +1,7 @@
 //! Whole WARC and ARC files: what their records become together.
 
 use std::io::{Cursor, Write as _};
+use std::ops::Range;
 
 use super::{Dialect, WarcReader};
 use crate::readers::item::{Body, Item, Page, Reader as _, Skip};
@@ -424,4 +425,45 @@ fn what_answers_head_is_no_page() {
     }
     let apart = [request("HEAD", "2", u, &with("1")), response("3", u, ""), response("1", u, "")];
     assert_eq!(skips(&apart), (1, "g".to_owned()));
+}
+
+#[test]
+fn a_damaged_member_gives_none_of_its_records_and_a_reject_with_the_first_url() {
+    let page = |n: usize| {
+        let text = format!("<p>page {n} of {} and {}", n * 7919, n * 104_729);
+        record("response", &named(&n.to_string(), &format!("http://a.example/{n}")), &html(&text))
+    };
+    let member = |numbers: Range<usize>| gzip(&numbers.flat_map(page).collect::<Vec<u8>>());
+    let read = |members: &[&Vec<u8>]| {
+        let file: Vec<u8> = members.iter().flat_map(|member| member.iter().copied()).collect();
+        items_with(Dialect::Warc, &file, &Reading::default())
+    };
+    let (first, second, third) = (member(0..1), member(1..11), member(11..21));
+    let (whole, without) = (texts(&read(&[&first, &second, &third])), texts(&read(&[&first, &third])));
+    assert_eq!((whole.len(), without.len()), (21, 11));
+    let mut damaged = 0;
+    for place in (10..second.len()).step_by(3) {
+        let mut bad = second.clone();
+        bad[place] ^= 1;
+        let items = read(&[&first, &bad, &third]);
+        let (found, rejects) = (texts(&items), items.iter().filter(|item| matches!(item, Item::Reject(_))).count());
+        // Some bits have no meaning.
+        assert!(found == without && rejects == 1 || found == whole && rejects == 0, "{place} {items:?}");
+        damaged += rejects;
+    }
+    assert!(damaged > 50, "{damaged}");
+
+    let large = record("response", &named("1", "http://a.example/1"), &html(&"x".repeat(9 << 20)));
+    let of_large = "gzip: damaged member (what was read of it may be wrong)";
+    for (mut bad, pages, reason) in
+        [(member(1..2), 10, "gzip: damaged member"), (gzip(&[page(0), large].concat()), 11, of_large)]
+    {
+        let checksum = bad.len() - 8;
+        bad[checksum] ^= 1;
+        let items = read(&[&bad, &third]);
+        assert_eq!(texts(&items).len(), pages);
+        let rejects = items.iter().filter_map(|item| if let Item::Reject(reject) = item { Some(reject) } else { None });
+        let rejects: Vec<_> = rejects.map(|reject| (reject.url.as_deref(), reject.reason.as_str())).collect();
+        assert_eq!(rejects, [(Some("http://a.example/1"), reason)]);
+    }
 }

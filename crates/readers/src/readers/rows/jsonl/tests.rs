@@ -242,15 +242,46 @@ fn lines_that_are_too_long_are_rejects() {
     assert_eq!(short(&read(&gzip.finish().unwrap(), &reading)), wanted);
 }
 
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
 #[test]
-fn damage_loses_only_the_line_it_is_in() {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    gzip.write_all(b"{\"url\":\"http://a/\",\"text\":\"a\"}\n{\"url\":\"http://b/\",\"te").unwrap();
-    let mut bytes = gzip.finish().unwrap();
-    bytes.truncate(bytes.len() - 8);
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    gzip.write_all(b"{\"url\":\"http://c/\",\"text\":\"c\"}\n").unwrap();
-    bytes.extend_from_slice(&gzip.finish().unwrap());
-    let items = short(&read(&bytes, &Reading::default()));
-    assert_eq!(items, ["0 http://a/ a", "31 gzip: damaged member", "53 http://c/ c"]);
+fn damage_loses_the_lines_of_its_member_and_the_end_of_a_file_the_line_that_it_cuts() {
+    let line = |name: char| format!("{{\"url\":\"http://{name}/\",\"text\":\"{name}\"}}\n");
+    let (a, c) = (gzip(line('a').as_bytes()), gzip(line('c').as_bytes()));
+    let mut b = gzip(format!("{}{{\"url\":\"http://d/\",\"te", line('b')).as_bytes());
+    b.truncate(b.len() - 8);
+    let items = short(&read(&[&a[..], &b, &c].concat(), &Reading::default()));
+    assert_eq!(items, ["0 http://a/ a", "31 gzip: damaged member", "31 http://c/ c"]);
+    let items = short(&read(&[a, b].concat(), &Reading::default()));
+    assert_eq!(items, ["0 http://a/ a", "31 http://b/ b", "62 gzip: the file ends inside a member"]);
+}
+
+#[test]
+fn a_damaged_member_gives_no_line_that_the_file_does_not_have() {
+    let line =
+        |n: usize| format!("{{\"url\":\"http://a/{n}\",\"text\":\"row {n} of {} and {}\"}}\n", n * 7919, n * 104_729);
+    let member = |from: usize| gzip((from..from + 100).map(line).collect::<String>().as_bytes());
+    let (first, second, third) = (member(0), member(100), member(200));
+    let texts = |file: &[u8]| -> Vec<String> {
+        let text = |line: String| line.split_once(' ').unwrap().1.to_owned();
+        short(&read(file, &Reading::default())).into_iter().map(text).collect()
+    };
+    let (whole, without) = (texts(&[&first[..], &second, &third].concat()), texts(&[&first[..], &third].concat()));
+    assert_eq!((whole.len(), without.len()), (300, 200));
+    let mut damaged = 0;
+    for place in (10..second.len()).step_by(7) {
+        let mut bad = second.clone();
+        bad[place] ^= 1;
+        let found = texts(&[&first[..], &bad, &third].concat());
+        let (rejects, lines): (Vec<String>, Vec<String>) =
+            found.into_iter().partition(|text| text.starts_with("gzip: "));
+        // Some bits have no meaning.
+        assert!(lines == without && rejects.len() == 1 || lines == whole && rejects.is_empty(), "{place} {rejects:?}");
+        damaged += rejects.len();
+    }
+    assert!(damaged > 100, "{damaged}");
 }
