@@ -504,3 +504,26 @@ fn rows_of_a_damaged_member_are_in_no_export() {
     assert!(of_cut.lines().count() > 5 && (150..200).map(line).collect::<String>().starts_with(of_cut), "{of_cut}");
     assert_eq!(parquet.num_rows(), same.lines().count());
 }
+
+#[test]
+fn records_of_csv_that_are_not_utf8_are_in_no_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, store) = (folder.path().join("a.csv"), folder.path().join("store"));
+    let [names, one, two, three, four] = [
+        &b"id,text,note\n"[..],
+        b"1,some words of a text,x\n",
+        b"2,other words of another caf\xe9,x\n",
+        b"3,words that are neither of these,caf\xe9\n",
+        "4,nothing that was there before,caf\u{e9}\n".as_bytes(),
+    ];
+    std::fs::write(&input, [names, one, two, three, four].concat()).unwrap();
+    let job = job(folder.path(), "[cluster]\nmax-reject-share = 1\n[cluster.read.columns]\nid = \"id\"\n");
+    let [job, store_name, input] = [&job, &store, &input].map(|path| path.to_str().unwrap());
+    run_well(&["run", job, "-q", "--no-accuracy", "--week", DATE, "--store", store_name, "--input", input]);
+    let same = std::fs::read(export(&store, "same", &[]).join("a.csv")).unwrap();
+    assert_eq!(same, [names, one, four].concat());
+    let of_lines = values(&export(&store, "lines", &["--format", "jsonl"]).join("a.jsonl"));
+    let found: Vec<(&str, &str)> =
+        of_lines.iter().map(|line| (line["id"].as_str().unwrap(), line["note"].as_str().unwrap())).collect();
+    assert_eq!(found, [("1", "x"), ("4", "caf\u{e9}")]);
+}

@@ -412,15 +412,21 @@ fn a_compressed_file_with_a_damaged_beginning_is_unread() {
 }
 
 #[test]
-fn an_id_of_csv_that_is_no_text_is_a_reject() {
+fn a_record_of_csv_that_is_not_utf8_is_a_reject_and_many_have_a_hint() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "max-reject-share = 1.0\n[cluster.read.columns]\nid = \"id\"";
-    let (job, path) = (small_job(folder.path(), text), folder.path().join("a.csv"));
+    let columns = "[cluster.read.columns]\nid = \"id\"";
+    let (job, path) = (small_job(folder.path(), columns), folder.path().join("a.csv"));
     std::fs::write(&path, b"id,text\nx\xff,one two\nx\xfe,one two\ny,three four\n").unwrap();
     let flags = ["--json", "--input", path.to_str().unwrap()];
-    let done = ran(&mut command(&job, &folder.path().join("store"), &flags));
+    let failed = ran(&mut command(&job, &folder.path().join("store"), &flags));
+    assert_eq!(failed.code, Some(3), "{}", failed.stderr);
+    for wanted in ["2 x csv: not UTF-8", "`iconv -f CHARSET -t UTF-8`"] {
+        assert!(failed.stderr.contains(wanted), "{}", failed.stderr);
+    }
+    let job = small_job(folder.path(), &format!("max-reject-share = 1.0\n{columns}"));
+    let done = ran(&mut command(&job, &folder.path().join("tolerant"), &flags));
     assert_eq!(documents(&done), 1);
     let summary: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
     let rejects = &summary["counts"]["rejects"];
-    assert_eq!(rejects["csv: an id that is neither text nor a whole number"], 2, "{rejects}");
+    assert_eq!(rejects["csv: not UTF-8"], 2, "{rejects}");
 }

@@ -159,9 +159,9 @@ impl CsvFile {
                 ReadRecordResult::Record => {
                     let starts = std::iter::once(0).chain(ends.iter().copied());
                     let spans = starts.zip(&ends[..fields]);
-                    let field =
-                        |(start, end): (usize, &usize)| String::from_utf8_lossy(&text[start..*end]).into_owned();
-                    return Ok(Some(spans.map(field).collect()));
+                    // Records that are not UTF-8 are no documents.
+                    let field = |(start, end): (usize, &usize)| String::from_utf8(text[start..*end].to_vec());
+                    return spans.map(field).collect::<Result<_, _>>().map(Some).map_err(std::io::Error::other);
                 }
                 ReadRecordResult::End => return Ok(None),
             }

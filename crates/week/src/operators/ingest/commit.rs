@@ -181,10 +181,16 @@ pub fn check_rejects(plan: &Plan, journal: &WeekJournal, end: bool) -> Result<()
         reasons.iter().take(MOST_NAMED).map(|(reason, count)| format!("{count} x {reason}")).collect();
     let missing = [": no id", ": no url", ": no text"];
     let lacks_column = counts.rejects.keys().any(|reason| missing.iter().any(|missing| reason.ends_with(missing)));
-    let columns = if lacks_column { " Fields of other names are set in [cluster.read.columns]." } else { "" };
+    let hint = if reasons.first().is_some_and(|most| most.ends_with(": not UTF-8")) {
+        " `iconv -f CHARSET -t UTF-8` writes a file again that is not UTF-8; CHARSET is its own, such as WINDOWS-1252."
+    } else if lacks_column {
+        " Fields of other names are set in [cluster.read.columns]."
+    } else {
+        ""
+    };
     let folder = plan.open_store().unfinished(plan.week).folder().join(RejectRow::NAME);
     bail!(TooManyRejects(format!(
-        "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. They are listed in {}.{columns} Raise max-reject-share to accept them; what was read is kept",
+        "{} of {} records are bad ({:.1}%, the job accepts {:.1}%): {}. They are listed in {}.{hint} Raise max-reject-share to accept them; what was read is kept",
         counts.rejected(),
         counts.records,
         100.0 * share,

@@ -31,14 +31,22 @@ impl CsvReader {
     /// Makes the reader of `source`, named `name` in errors; `delimiter` is a comma or a tab.
     ///
     /// # Errors
-    /// If the first record cannot be read, or lacks a column of the job; the message names those
-    /// that it has. If it has such a column twice.
+    /// If the first record cannot be read, is not UTF-8, or lacks a column of the job; the message
+    /// names those that it has. If it has such a column twice.
     pub fn new(source: Box<dyn Read + Send>, delimiter: u8, name: &str, reading: &Reading) -> anyhow::Result<Self> {
         let failed = || format!("cannot read {name}");
         let longest = reading.page_limit().saturating_add(SLACK);
         let mut records = CsvRecords::new(source, delimiter, longest).with_context(failed)?;
         let (columns, no_names) = match records.advance().with_context(failed)? {
-            Some(RecordStep::Record(_)) => (CsvColumns::find(&records, name, &reading.columns)?, None),
+            Some(RecordStep::Record(_)) => {
+                let names = records.texts().with_context(|| {
+                    format!(
+                        "the names of the columns of {name} are not UTF-8: `iconv -f CHARSET -t UTF-8` writes the file again; \
+                         CHARSET is that of the file, such as WINDOWS-1252"
+                    )
+                })?;
+                (CsvColumns::find(&names, name, &reading.columns)?, None)
+            }
             // Nothing can be told of the others.
             other => (CsvColumns::default(), other),
         };
@@ -62,9 +70,9 @@ impl CsvReader {
     /// The names of its columns, before its first record is read; and which of those whose values
     /// are kept it has. `None` if they are damaged.
     pub fn columns(&self) -> Option<(Vec<String>, Vec<bool>)> {
-        let names = (0..self.records.fields()).map(|number| fields::utf8(self.records.field(number)).into_owned());
+        let names = self.records.texts().filter(|_| self.no_names.is_none())?;
         let values = self.columns.values.iter().map(Option::is_some);
-        self.no_names.is_none().then(|| (names.collect(), values.collect()))
+        Some((names.into_iter().map(str::to_owned).collect(), values.collect()))
     }
 
     fn item(&mut self) -> io::Result<Option<Item>> {
@@ -89,27 +97,30 @@ impl CsvReader {
         })
     }
 
-    /// Makes the page of the record that was read last.
+    /// Makes the page of the record that was read last, or a reject.
     fn page(&self, offset: u64) -> Item {
         let CsvColumns { id, url, html, ip, date, .. } = self.columns;
-        let values = self.columns.values.iter();
-        let field = |column: Option<usize>| column.map(|column| self.records.field(column));
-        let text_of = |column| field(column).map(fields::utf8);
+        let Some(texts) = self.records.texts() else {
+            let url = url.and_then(|url| std::str::from_utf8(self.records.field(url)).ok());
+            let url = url.filter(|url| !url.is_empty()).map(str::to_owned);
+            return Item::Reject(Reject { offset, url, reason: format!("{}: not UTF-8", self.format) });
+        };
+        let field = |column: Option<usize>| column.map(|column| texts[column]);
+        let text_of = |column: Option<usize>| field(column).map(Cow::Borrowed);
         let html = field(html).filter(|html| !html.is_empty());
         let row = PageRow {
-            id: field(id).map_or(RowId::None, RowId::of_bytes),
-            url: field(url).map(fields::url),
-            html: html.map(Cow::Borrowed),
+            id: text_of(id).map_or(RowId::None, RowId::Text),
+            url: text_of(url),
+            html: html.map(|html| Cow::Borrowed(html.as_bytes())),
             html_is_text: true,
-            // Read only if needed: it would be searched for invalid UTF-8.
             text: if html.is_some() {
                 None
             } else {
                 TextColumns::joined(self.columns.text.iter().copied().map(text_of))
             },
             ip: text_of(ip),
-            fetched: text_of(date).map_or(Date::None, |date| fields::date(&date)),
-            values: values.map(|column| field(*column).and_then(value::of_bytes)).collect(),
+            fetched: field(date).map_or(Date::None, fields::date),
+            values: self.columns.values.iter().map(|column| text_of(*column).and_then(value::of_text)).collect(),
         };
         row.item(offset, self.reading.page_limit(), self.format)
     }
@@ -146,10 +157,9 @@ struct CsvColumns {
 }
 
 impl CsvColumns {
-    /// Finds the columns by their names, which are the record that was read last.
-    fn find(names: &CsvRecords, file: &str, columns: &Columns) -> anyhow::Result<CsvColumns> {
-        let all: Vec<Cow<'_, str>> = (0..names.fields()).map(|number| fields::utf8(names.field(number))).collect();
-        let position = |name: &str| all.iter().position(|other| other == name);
+    /// Finds the columns by their names, which are these.
+    fn find(all: &[&str], file: &str, columns: &Columns) -> anyhow::Result<CsvColumns> {
+        let position = |name: &str| all.iter().position(|other| *other == name);
         let wanted = |name: &Option<String>| -> anyhow::Result<Option<usize>> {
             let Some(name) = name else { return Ok(None) };
             match position(name) {

@@ -209,6 +209,11 @@ impl CsvRecords {
         self.fields
     }
 
+    /// The fields of the record that was read last; `None` if one is not UTF-8.
+    pub(super) fn texts(&self) -> Option<Vec<&str>> {
+        (0..self.fields).map(|number| simdutf8::basic::from_utf8(self.field(number)).ok()).collect()
+    }
+
     /// A field of the record that was read last.
     pub(super) fn field(&self, number: usize) -> &[u8] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::CsvReader;
-use crate::readers::item::{Body, Item, Page, Reader as _};
+use crate::readers::item::{Body, Item, Page, Reader as _, Reject};
 use crate::reading::{Columns, Reading};
 use crate::units::Bytes;
 
@@ -190,6 +190,42 @@ fn a_file_that_is_damaged_from_its_beginning_is_one_reject() {
     let more = [&members(file, 1000, 0, no_block)[..], &members(b"x\n1,one\n", 1000, 9, no_block)].concat();
     let more = read(&more, b',', &by_id());
     assert_eq!(more, ["0 gzip: damaged member", "2 csv: another number of fields than names"]);
+}
+
+#[test]
+fn a_record_that_is_not_utf8_is_a_reject_and_names_that_are_not_are_an_error() {
+    // In all columns, also those that are not read; and a character that a delimiter divides.
+    let rows: [&[u8]; 6] = [
+        b"a\xe9,x,http://a/,one",
+        b"b,x,http://b/\xe9,one",
+        b"c,x,http://c/,one \xe9",
+        b"d,x\xe9,http://d/,one",
+        b"e,\xc3,\xa9,one",
+        "\u{e9},\u{e9},http://f/\u{e9},\u{e9}".as_bytes(),
+    ];
+    for (delimiter, format) in [(b',', "csv"), (b'\t', "tsv")] {
+        let file = [&b"id,more,url,text"[..]].into_iter().chain(rows).collect::<Vec<_>>().join(&b'\n');
+        let file: Vec<u8> = file.iter().map(|byte| if *byte == b',' { delimiter } else { *byte }).collect();
+        let values = vec!["more".to_owned()];
+        let mut reading = Reading { columns: Columns { values, ..by_id().columns }, ..Reading::default() };
+        let mut reader = CsvReader::new(Box::new(io::Cursor::new(file.clone())), delimiter, "x", &reading).unwrap();
+        let items: Vec<Item> = std::iter::from_fn(|| reader.next().unwrap()).collect();
+        let of = |item: &Item| match item {
+            Item::Reject(Reject { url, reason, .. }) => (url.clone(), reason.clone()),
+            Item::Page(page) => (page.url.clone(), page.values[0].clone().unwrap()),
+            other => panic!("{other:?}"),
+        };
+        let reject = |url: Option<&str>| (url.map(str::to_owned), format!("{format}: not UTF-8"));
+        let urls = [Some("http://a/"), None, Some("http://c/"), Some("http://d/"), None];
+        let wanted: Vec<(Option<String>, String)> =
+            urls.map(reject).into_iter().chain([(Some("http://f/\u{e9}".into()), "\u{e9}".into())]).collect();
+        assert_eq!(items.iter().map(of).collect::<Vec<_>>(), wanted);
+        // Whether the values of a column are kept makes no difference.
+        reading.columns.values.clear();
+        assert_eq!(read(&file, delimiter, &reading).iter().filter(|line| line.ends_with("not UTF-8")).count(), 5);
+    }
+    let error = reader(b"id,text,pr\xe9nom\n1,x,y\n", b',', &by_id()).err().unwrap().to_string();
+    assert!(error.starts_with("the names of the columns of x.csv are not UTF-8: `iconv "), "{error}");
 }
 
 #[test]

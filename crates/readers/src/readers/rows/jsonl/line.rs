@@ -96,8 +96,8 @@ impl<'a> JsonScalar<'a> {
     }
 }
 
-/// The values of a line that is not UTF-8: bytes that are no text become U+FFFD, as in CSV. So it
-/// does not matter for a record whether its values are kept.
+/// The values of a line that is not UTF-8: bytes that are no text become U+FFFD. So it does not
+/// matter for a record whether its values are kept.
 fn lossy_values(line: &[u8], columns: &Columns) -> serde_json::Result<Vec<Option<String>>> {
     if columns.values.is_empty() {
         return Ok(Vec::new());
