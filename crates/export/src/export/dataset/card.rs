@@ -3,9 +3,10 @@
 //!
 //! It has nothing that differs from one run of the command to the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::dataset_split::DatasetSplit;
 use super::exported::{AddedField, Exported, What};
 use crate::export::renamed::NewNames;
 use crate::records::Level;
@@ -42,13 +43,12 @@ impl Card {
     pub(in crate::export) fn text(&self, paths: &BTreeSet<&str>, counts: &Exported) -> String {
         let Card { summary, level, keep, what, all_alone, fields, renamed, further } = self;
         let mut text = String::from("---\n");
-        let endings: BTreeSet<&str> = paths.iter().filter_map(|path| ending(path)).collect();
-        let patterns: Vec<String> = match paths.len() {
-            ..=MOST_PATHS => paths.iter().map(|path| pattern_of(path)).collect(),
-            _ => endings.iter().map(|ending| format!("**/*.{ending}")).collect(),
-        };
-        if !patterns.is_empty() {
-            text.push_str("configs:\n- config_name: default\n  data_files:\n  - split: train\n    path:\n");
+        let splits = patterns(paths);
+        if !splits.is_empty() {
+            text.push_str("configs:\n- config_name: default\n  data_files:\n");
+        }
+        for (split, patterns) in splits {
+            _ = writeln!(text, "  - split: {}\n    path:", split.name());
             // A string of JSON is one of YAML.
             patterns.iter().for_each(|pattern| _ = writeln!(text, "    - {}", serde_json::json!(pattern)));
         }
@@ -130,6 +130,25 @@ impl Card {
     }
 }
 
+/// The patterns of the files of each split.
+fn patterns(paths: &BTreeSet<&str>) -> BTreeMap<DatasetSplit, BTreeSet<String>> {
+    let splits: BTreeSet<DatasetSplit> = paths.iter().copied().map(DatasetSplit::of).collect();
+    let mut patterns: BTreeMap<DatasetSplit, BTreeSet<String>> = BTreeMap::new();
+    for path in paths.iter().copied() {
+        let pattern = match (paths.len(), splits.len()) {
+            (..=MOST_PATHS, _) => Some(pattern_of(path)),
+            (_, 1) => ending(path).map(|ending| format!("**/*.{ending}")),
+            // Digits are no part of the words that name a split: paths that differ only in digits
+            // are of one.
+            _ => Some(pattern_of(path).replace(|sign: char| sign.is_ascii_digit(), "[0-9]")),
+        };
+        if let Some(pattern) = pattern {
+            patterns.entry(DatasetSplit::of(path)).or_default().insert(pattern);
+        }
+    }
+    patterns
+}
+
 /// The pattern that only this path matches: `datasets` takes all paths of a card for patterns.
 fn pattern_of(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
@@ -175,6 +194,26 @@ mod tests {
     fn signs_of_patterns_in_a_path_stand_for_themselves() {
         let of = ["deep/a.jsonl", "a[1]*.jsonl", "b?.jsonl"].map(pattern_of);
         assert_eq!(of, ["deep/a.jsonl", "a[[]1][*].jsonl", "b[?].jsonl"]);
+    }
+
+    #[test]
+    fn files_are_listed_under_the_split_that_their_names_say() {
+        let of = |names: &[String]| -> Vec<(&'static str, Vec<String>)> {
+            let splits = patterns(&names.iter().map(String::as_str).collect());
+            splits.into_iter().map(|(split, patterns)| (split.name(), patterns.into_iter().collect())).collect()
+        };
+        let name = |split: &str, number: usize| format!("{split}-{number:05}-of-00060.parquet");
+        let few = of(&["test", "train", "validation"].map(|split| name(split, 0)));
+        let [test, train, validation] = ["test", "train", "validation"].map(|split| vec![name(split, 0)]);
+        assert_eq!(few, [("train", train), ("validation", validation), ("test", test)]);
+        let many = |splits: [&str; 2]| {
+            let names: Vec<String> = (0..120).map(|number| name(splits[number % 2], number)).collect();
+            of(&names)
+        };
+        let digits = |split: &str| vec![format!("{split}-{0}-of-{0}.parquet", "[0-9]".repeat(5))];
+        assert_eq!(many(["dev", "train"]), [("train", digits("train")), ("validation", digits("dev"))]);
+        assert_eq!(many(["part", "train"]), [("train", vec!["**/*.parquet".to_owned()])]);
+        assert!(of(&[]).is_empty());
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! In reading order: `inputs` (all of them, in several threads), `each_file` (work on inputs in
 //! threads), `file` (an input and the file that is written for it), `exported` (which records are
 //! written, and counts), `written_dataset` (what was written), `card` (what a reader of the dataset
-//! wants to know).
+//! wants to know), `dataset_split` (which split a file is in).
 
 mod card;
+mod dataset_split;
 mod each_file;
 mod exported;
 mod file;
