@@ -231,8 +231,46 @@ fn records_known_by_their_places_are_not_taken_for_those_of_another_folder() {
     let path = folder.path().join("other/part.jsonl");
     assert_eq!(add("other", DATES[1], path.to_str().unwrap(), 2).code, Some(0));
     assert_eq!(roots(&week(Path::new(store), DATES[1]), "similar").len(), 2);
-    assert_eq!(add("one", "2024-01-10", "part.jsonl", 3).code, Some(0));
+    let again =
+        ["add", store, "-q", "--text", "text", "--no-accuracy", "--week", "2024-01-10", "--input", "part.jsonl"];
+    run_in(&folder.path().join("one"), &again);
     assert_eq!(roots(&week(Path::new(store), "2024-01-10"), "similar").len(), 2);
+}
+
+#[test]
+fn records_known_by_their_places_are_not_taken_for_those_that_a_file_had_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let add = |date: &str, input: &str, pages: std::ops::Range<usize>, flags: &[&str]| {
+        let line = |page| serde_json::json!({"text": text(page, "a")}).to_string() + "\n";
+        let content = if input == "page.txt" { text(pages.start, "a") } else { pages.map(line).collect() };
+        std::fs::write(folder.path().join(input), content).unwrap();
+        let arguments = ["add", "store", "-q", "--text", "text", "--no-accuracy", "--week", date, "--input", input];
+        ran(nigh(&[&arguments[..], flags].concat()).current_dir(folder.path()))
+    };
+    let documents = |date: &str| roots(&week(&folder.path().join("store"), date), "similar").len();
+    assert_eq!(add(DATES[0], "rows.jsonl", 0..4, &[]).code, Some(0));
+    for flags in [&["--dry-run"][..], &[]] {
+        let refused = add(DATES[1], "rows.jsonl", 4..7, flags);
+        let [says, advice] =
+            ["rows.jsonl is the name of an input of week 2024-01-08, too", "--week 2024-01-08 --replace"];
+        assert!(refused.code == Some(2) && refused.stderr.contains(says), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("a file of another name") && refused.stderr.contains(advice),
+            "{}",
+            refused.stderr
+        );
+    }
+    // What it says can be done.
+    assert_eq!(add(DATES[0], "rows.jsonl", 4..7, &["--replace"]).code, Some(0));
+    assert_eq!(documents(DATES[0]), 3);
+    assert_eq!(add(DATES[1], "more.jsonl", 7..9, &[]).code, Some(0));
+    assert_eq!(documents(DATES[1]), 5);
+    // A file that is one document is another version of it.
+    assert_eq!(add("2024-01-10", "page.txt", 10..11, &[]).code, Some(0));
+    assert_eq!(add("2024-01-11", "page.txt", 11..12, &[]).code, Some(0));
+    assert_eq!(documents("2024-01-11"), 6);
+    run_in(folder.path(), &["export", "store", "--out", "out"]);
+    assert_eq!(std::fs::read_to_string(folder.path().join("out/page.txt")).unwrap(), text(11, "a"));
 }
 
 /// Copies by `cp -p` and the like have the time of change of the file that they are of.

@@ -10,8 +10,8 @@ use super::request::WeekRequest;
 use crate::cli::columns::check_columns;
 use crate::cli::errors::WrongUse;
 use crate::config::{Absent, Reading, SameId};
-use crate::plan::{folder_of, job_of_week};
-use crate::readers::{Input, KeysOfInput, Location};
+use crate::plan::{folder_of, job_of_week, stamp_of};
+use crate::readers::{Input, KeysOfInput, Location, RecordKind};
 use crate::records::DocumentKey;
 use crate::state::{Earlier, Store, WholeWeek};
 
@@ -132,29 +132,44 @@ impl WeekRequest {
     }
 
     /// Checks that inputs are not taken for those of an earlier batch that were others: from a
-    /// pipe, or by a relative name in another folder. What is known by its file and place would
-    /// take the place of its documents.
+    /// pipe, by a relative name in another folder, or before the file changed. Where documents are
+    /// known by file and place, a record would replace the one that was at its place before, and
+    /// the others of the old file would stay. A file that is one document may change.
     ///
     /// # Errors
     /// Names the first such input.
-    pub(super) fn check_folders(&self, documents: DocumentKey, before: &WholeWeek) -> Result<()> {
+    pub(super) fn check_earlier_names(&self, documents: DocumentKey, before: &WholeWeek) -> Result<()> {
         if documents != DocumentKey::Row {
             return Ok(());
         }
         let here = folder_of(&self.inputs)?;
         let inputs: BTreeMap<&str, &Input> = self.inputs.iter().map(|input| (input.name.as_str(), input)).collect();
-        for (week, name) in before.journal.input_names(before.committed.week) {
-            let Some(input) = inputs.get(name) else { continue };
+        let last = before.committed.week;
+        let names = before.journal.inputs(last).flat_map(|(week, names)| names.iter().map(move |name| (week, name)));
+        for (week, (name, stamp)) in names {
+            let Some(input) = inputs.get(name.as_str()) else { continue };
             let elsewhere = before.folders.get(&week).filter(|folder| here.as_ref() != Some(folder));
-            let (whose, advice) = match elsewhere.filter(|_| Path::new(name).is_relative()) {
-                _ if input.is_of_this_run() => (String::new(), "Write the records to files"),
-                Some(folder) => {
-                    (format!(", which was read in {}", folder.display()), "Give the files by their whole paths")
+            let is_document = matches!(input.format.records(), RecordKind::WholeFile(_));
+            let (why, advice) = match elsewhere.filter(|_| Path::new(name).is_relative()) {
+                _ if input.is_of_this_run() => (String::new(), "Write the records to files".to_owned()),
+                Some(folder) => (
+                    format!(", which was read in {}", folder.display()),
+                    "Give the files by their whole paths".to_owned(),
+                ),
+                None if !is_document && stamp_of(input).1 != *stamp => {
+                    let again = match week == last {
+                        true => format!(", or make week {week} again with --week {week} --replace"),
+                        false => String::new(),
+                    };
+                    (
+                        ", and the file has another size or time of change since".to_owned(),
+                        format!("Write new records to a file of another name{again}"),
+                    )
                 }
                 None => continue,
             };
             bail!(WrongUse(format!(
-                "{name} is the name of an input of week {week}, too{whose}. Documents of this store are known by file and place, so that the \
+                "{name} is the name of an input of week {week}, too{why}. Documents of this store are known by file and place, so that \
                  documents of week {week} would be replaced. {advice}"
             )));
         }

@@ -382,7 +382,7 @@ impl WeekRequest {
         let before = earlier.last().map(|before| store.whole(before)).transpose()?;
         let mut readings = BTreeMap::new();
         if let Some(before) = before.as_ref().filter(|_| self.job.absent == Absent::Keep) {
-            self.check_folders(method.documents, before)?;
+            self.check_earlier_names(method.documents, before)?;
             readings = other_readings(store, before, self.reading())?;
         }
         let mut folders = before.map(|before| before.folders).unwrap_or_default();
