@@ -35,7 +35,11 @@ impl StoredAs {
             Some("gz") => StoredAs::Gzip,
             Some("zst" | "zstd") => StoredAs::Zstd,
             Some("bz2" | "xz") => {
-                bail!("{} cannot be compressed as its name says: nigh writes .gz and .zst", path.display())
+                let name = path.display();
+                bail!(
+                    "{name} would be compressed as its name says, and nigh writes .gz and .zst: give --format jsonl or parquet, or --list for \
+                     what is to be removed"
+                )
             }
             _ => StoredAs::Plain,
         })

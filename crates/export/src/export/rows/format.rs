@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::readers::{Dialect, Format, Input, PageKind, RecordKind};
+use crate::readers::{Dialect, Format, Input, LineKind, PageKind, RecordKind};
 
 /// The format that records are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -55,8 +55,14 @@ impl ExportFormat {
     }
 
     /// The path of the file for an input, given that in the same format.
+    ///
+    /// # Errors
+    /// If this input is not written so: its format or its compression is not.
     pub(crate) fn path(self, input: &Input, same: &str) -> Result<String> {
-        let Some(to) = self.of(input)? else { return Ok(same.to_owned()) };
+        let Some(to) = self.of(input)? else {
+            check_compression(input, same)?;
+            return Ok(same.to_owned());
+        };
         let (folder, name) = same.rsplit_once('/').map_or(("", same), |(folder, name)| (folder, name));
         let mut stem = name;
         // The compression, and the format.
@@ -67,6 +73,23 @@ impl ExportFormat {
         let slash = if folder.is_empty() { "" } else { "/" };
         Ok(format!("{folder}{slash}{stem}.{}", to.extension()))
     }
+}
+
+/// Checks that lines, which are compressed again as the path says, can be.
+fn check_compression(input: &Input, path: &str) -> Result<()> {
+    let instead = match input.format.lines() {
+        Some(LineKind::Json) => "--format parquet, or --shards",
+        Some(LineKind::Delimited(_)) => "--format jsonl or parquet",
+        None => return Ok(()),
+    };
+    let name = path.to_ascii_lowercase();
+    if let Some(ending) = [".bz2", ".xz"].into_iter().find(|ending| name.ends_with(*ending)) {
+        bail!(
+            "{} would be written as {ending}, and nigh writes .gz and .zst: give {instead}, or --list for what is to be removed",
+            input.name
+        );
+    }
+    Ok(())
 }
 
 impl fmt::Display for RowFormat {
@@ -131,5 +154,16 @@ mod tests {
         assert_eq!(path(ExportFormat::Warc, Format::Warc, "a.warc").as_deref(), Ok("a.warc"));
         assert!(path(ExportFormat::Warc, Format::Jsonl, "a.jsonl").unwrap_err().contains("a.jsonl is jsonl"));
         assert!(path(ExportFormat::Same, Format::Arrow, "a.arrow").unwrap_err().contains("--format parquet"));
+        // A compression that is not written is refused with the names, before a file is written.
+        for (to, input, name, wanted) in [
+            (ExportFormat::Same, Format::Jsonl, "a.jsonl.xz", "give --format parquet, or --shards"),
+            (jsonl, Format::Jsonl, "x/a.jsonl.BZ2", "as .bz2, and nigh writes .gz and .zst"),
+            (ExportFormat::Same, Format::Csv, "a.csv.bz2", "give --format jsonl or parquet"),
+        ] {
+            let refused = path(to, input, name).unwrap_err();
+            assert!(refused.contains(wanted) && refused.contains(name), "{refused}");
+            assert_eq!(path(parquet, input, name).unwrap().rsplit_once('.').unwrap().1, "parquet");
+        }
+        assert_eq!(path(ExportFormat::Same, Format::Warc, "a.warc.xz").as_deref(), Ok("a.warc.xz"));
     }
 }
