@@ -12,7 +12,7 @@ use crate::cli::errors::WrongUse;
 use crate::tables::Scan;
 
 /// The texts of a file that `flag` names, each with its place for messages: its lines that are not
-/// empty, or if its name ends in `.parquet` the values of a column, text or whole numbers.
+/// empty, without a byte order mark, or if its name ends in `.parquet` the values of a column, text or whole numbers.
 ///
 /// # Errors
 /// Names the file that cannot be read, or the row without a value.
@@ -22,7 +22,8 @@ pub(super) fn keys_of_file(flag: &str, path: &Path, column: &str) -> Result<Vec<
     if !path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet")) {
         let text =
             std::fs::read_to_string(path).map_err(|error| WrongUse(format!("{flag}: cannot read {name}: {error}")))?;
-        let lines = text.lines().zip(1..).filter(|(line, _)| !line.is_empty());
+        let lines =
+            text.strip_prefix('\u{feff}').unwrap_or(&text).lines().zip(1..).filter(|(line, _)| !line.is_empty());
         keys.extend(lines.map(|(line, number)| (line.to_owned(), format!("{name}, line {number}"))));
         return Ok(keys);
     }
@@ -55,4 +56,19 @@ pub(super) fn keys_of_file(flag: &str, path: &Path, column: &str) -> Result<Vec<
 
 fn owned<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Vec<Option<String>> {
     texts.map(|text| text.map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ids.txt");
+        std::fs::write(&path, "\u{feff}a\r\n\r\nb\r\n").unwrap();
+        let keys = keys_of_file("--ids", &path, "id").unwrap();
+        assert_eq!(keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(keys[1].1.ends_with("ids.txt, line 3"), "{}", keys[1].1);
+    }
 }
