@@ -262,7 +262,11 @@ fn files_that_are_documents_stay_or_go() {
     let arguments = ["run", job.to_str().unwrap(), "-q", "--week", DATE, "--store", store.to_str().unwrap()];
     run_well(&[&arguments[..], &["--input", texts.to_str().unwrap()]].concat());
     let out = folder.path().join("out");
-    run_well(&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let ran = run_well(&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap(), "--card"]);
+    // Only files that are there count, and are in the card.
+    assert!(ran.stdout.contains("wrote 20 of 40 records (those that stay) to 20 files in"), "{}", ran.stdout);
+    let card = std::fs::read_to_string(out.join("README.md")).unwrap();
+    assert!(card.contains("| files | 20 |") && card.matches(".txt\"\n").count() == 20, "{card}");
     for n in 0..40 {
         let name = if n % 2 == 0 { format!("{n:02}.txt") } else { format!("deep/{n:02}.txt") };
         let file = std::fs::read_to_string(out.join(name)).ok();

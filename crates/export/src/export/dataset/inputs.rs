@@ -132,7 +132,10 @@ pub fn write_dataset(
     let DatasetState { mut folder, mut written, .. } = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.index = index.map(|index| index.write(&mut folder)).transpose()?;
     let paths = inputs.iter().zip(&paths).filter(|(input, _)| has_documents(input)).map(|(_, path)| path.as_str());
-    write_card(writing, &mut folder, &paths.collect(), &written.counts, inputs.len())?;
+    let is_there = |path: &&str| folder.listed(path).is_some_and(|file| file.is_there());
+    let paths: BTreeSet<&str> = paths.filter(is_there).collect();
+    written.files = paths.len() as u64;
+    write_card(writing, &mut folder, &paths, &written.counts, inputs.len())?;
     folder.finish()?;
     Ok(written)
 }

@@ -162,4 +162,9 @@ impl WrittenFile {
     pub(crate) fn new(file: String, written: Option<Written>, counts: Exported) -> WrittenFile {
         WrittenFile { file, written, counts }
     }
+
+    /// Whether there is a file: of an input of which nothing stays there may be none.
+    pub(crate) fn is_there(&self) -> bool {
+        self.written.is_some()
+    }
 }
