@@ -53,7 +53,8 @@ pub(super) fn own_inputs(
             String::new()
         };
         bail!(
-            "week {} was made from {first}{more}, not among the inputs now: put it back under this name, or give the inputs with --input",
+            "week {} was made from {first}{more}, not among the inputs now: put it back under this name, or start the command in the folder that has it now, \
+             with --input and the names that the inputs had",
             week.week
         );
     }

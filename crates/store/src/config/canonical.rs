@@ -227,10 +227,11 @@ impl std::str::FromStr for CanonicalOrder {
 /// What stays, for people.
 impl fmt::Display for Canonical {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of_policy = if matches!(self.by, CanonicalOrder::Policy(_)) { "the policy " } else { "" };
         match self.most {
             0 => return f.write_str("nothing"),
-            1 => write!(f, "the first by {}", self.by)?,
-            most => write!(f, "the first {most} by {}", self.by)?,
+            1 => write!(f, "the first by {of_policy}{}", self.by)?,
+            most => write!(f, "the first {most} by {of_policy}{}", self.by)?,
         }
         if let Some(each) = &self.each {
             write!(f, ", of each {each}")?;
@@ -399,6 +400,12 @@ mod tests {
             of("canonical = { each = \"a\" }"),
             Canonical { each: Some(TermKey::Column("a".into())), ..Canonical::default() }
         );
+        for (text, says) in [
+            ("canonical = \"longest\"", "the first by the policy longest"),
+            ("canonical = { by = \"day, flag desc\", most = 2 }", "the first 2 by day, flag desc"),
+        ] {
+            assert_eq!(of(text).to_string(), says);
+        }
         assert!(of("canonical = \"root\"").is_root() && !of("canonical = { by = \"root\", most = 2 }").is_root());
     }
 

@@ -206,6 +206,7 @@ fn an_input_that_changed_is_named_and_its_file_is_not_written() {
     let out = dataset.path("out");
     let ran = run(&["export", store.to_str().unwrap(), "--out", out.to_str().unwrap()]);
     assert!(ran.code == Some(1) && ran.stderr.contains("a.jsonl, not among the inputs now"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("with --input and the names that the inputs had"), "{}", ran.stderr);
 }
 
 #[test]

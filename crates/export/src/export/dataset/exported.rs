@@ -216,7 +216,7 @@ impl Exported {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOutRecords {
     /// Pages that are not of the week: they were deleted, or a later capture replaced them, or
-    /// another one had their id or URL before.
+    /// another one had their id or URL before, or the run rejected it.
     pub not_of_week: u64,
     /// Downloads that returned no page, such as answers of another status than 200.
     pub failed: u64,
@@ -248,7 +248,7 @@ impl LeftOutRecords {
         [
             (
                 self.not_of_week,
-                "pages that are not of the week (deleted, replaced, or with an id or URL that another had before)",
+                "pages that are not of the week (deleted, replaced, or with an id or URL that is bad or that another had before)",
             ),
             (self.failed, "downloads that returned no page"),
             (self.revisits, "answers that a page is what it was before"),

@@ -385,8 +385,13 @@ pub fn output_paths(inputs: &[Input], format: ExportFormat, is_warc: bool) -> Re
     let mut seen = BTreeMap::new();
     for (input, path) in inputs.iter().zip(&paths) {
         let of_wacz = whole_wacz(input, format);
-        if seen.insert(path, of_wacz).is_some_and(|before| before.is_none() || before != of_wacz) {
-            bail!("two inputs would be written to {path}: export a store of one of them");
+        if let Some((before, other)) = seen.insert(path, (&input.name, of_wacz))
+            && (other.is_none() || other != of_wacz)
+        {
+            bail!(
+                "{before} and {} would both be written to {path}: give --shards, which joins the rows of all files, or export a store of one of them",
+                input.name
+            );
         }
     }
     Ok(paths)
@@ -418,7 +423,8 @@ mod tests {
             Ok(vec!["x/a.jsonl".to_owned(), "y/a.jsonl".to_owned()])
         );
         assert_eq!(paths(&["../a.jsonl", "b.jsonl"]), Ok(vec!["a.jsonl".to_owned(), "b.jsonl".to_owned()]));
-        assert!(paths(&["../a.jsonl", "a.jsonl"]).unwrap_err().contains("a.jsonl"));
+        let refused = paths(&["../a.jsonl", "a.jsonl"]).unwrap_err();
+        assert!(refused.contains("../a.jsonl and a.jsonl would both be written to a.jsonl"), "{refused}");
         assert_eq!(paths(&[]), Ok(Vec::new()));
     }
 }

@@ -58,10 +58,10 @@ pub struct ReferenceMatchRow {
     pub doc: i64,
     /// The number of the item.
     pub item: i64,
-    /// The share of the n-grams of the item that the document has.
+    /// The share of the n-grams of the item that the document has; null if it is less than the job
+    /// asks for.
     ///
-    /// Null if it is less than the job asks for, or items are not compared so. So are `passage` and
-    /// `similarity`.
+    /// It is null, too, if items are not compared so. So are `passage` and `similarity`.
     pub containment: Option<f64>,
     /// How many n-grams of the item the document has.
     pub grams: Option<i32>,
