@@ -347,6 +347,39 @@ fn a_list_names_the_document_that_goes_and_not_that_of_its_record() {
     assert_eq!(crawls.titles(), map(&[("/b", "new"), ("/c", "old")]));
 }
 
+/// The record of a page that was deleted is that of another document: it is written as that one.
+#[test]
+fn an_export_has_the_urls_of_documents_and_not_those_of_their_records() {
+    let mut crawls = Crawls::new("max-unknown-share = 1.0");
+    let time = "2024-01-08T01:02:03Z";
+    let of_b = ["WARC-Refers-To: <urn:uuid:b-1>", "WARC-Refers-To-Target-URI: http://a.example/b"];
+    let records = [
+        page("/b", time, "old", &["WARC-Record-ID: <urn:uuid:b-1>"]),
+        record("request", "/b", time, &["WARC-Concurrent-To: <urn:uuid:b-1>"], "GET /b HTTP/1.1\r\n\r\n"),
+        record("revisit", "/longer", "2024-01-09T01:02:03Z", &[NOT_MODIFIED, of_b[0], of_b[1]], ""),
+    ];
+    crawls.add(&records, &[]);
+    let (store, list) = (crawls.store(), crawls.folder.path().join("list.txt"));
+    let (store, list) = (store.to_str().unwrap(), list.to_str().unwrap());
+    std::fs::write(list, "http://a.example/b\n").unwrap();
+    run_well(&["delete", "--store", store, "--urls", list]);
+    assert_eq!(crawls.titles(), map(&[("/longer", "old")]));
+    let exported = |name: &str, flags: &[&str]| {
+        let out = crawls.folder.path().join(name);
+        run_well(&[&["export", store, "--out", out.to_str().unwrap()], flags].concat());
+        files_under(&out).iter().map(|file| String::from_utf8_lossy(file).into_owned()).collect::<String>()
+    };
+    let index = crawls.folder.path().join("index.cdxj");
+    let warc = exported("warc", &["--cdxj", index.to_str().unwrap()]);
+    assert!(warc.contains("WARC-Target-URI: http://a.example/longer\r\nWARC-Date: 2024-01-09T01:02:03Z\r\n"), "{warc}");
+    assert!(warc.contains("<title>old</title>") && !warc.contains("a.example/b") && !warc.contains("GET /b"), "{warc}");
+    let index = std::fs::read_to_string(index).unwrap();
+    assert!(index.lines().count() == 1 && index.contains("http://a.example/longer"), "{index}");
+    let rows = exported("rows", &["--format", "jsonl"]);
+    assert!(rows.contains("http://a.example/longer") && rows.contains("2024-01-09T01:02:03"), "{rows}");
+    assert!(!rows.contains("a.example/b"), "{rows}");
+}
+
 /// Only the first capture of a URL in a week was known.
 #[test]
 fn every_capture_of_a_week_can_be_named() {

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::surt::surt;
 use crate::config::Reading;
-use crate::export::revisits::{ArcLine, base32, http_head};
+use crate::export::revisits::{ArcLine, base32, http_head, readdressed_id};
 use crate::readers::{CountedIn, Dialect, Format, Input, Reader, StoredRecord, open, split_head};
 use crate::structures::Sortable;
 
@@ -29,6 +29,10 @@ pub(super) struct IndexedCapture {
     digest: Option<String>,
     length: Option<String>,
     offset: Option<String>,
+    /// WARC-Record-ID, as written.
+    id: Option<String>,
+    /// The id that it has where it is written as that of another document.
+    readdressed_id: String,
     /// The hashes of its record and of its block.
     record: u128,
     block: u128,
@@ -87,6 +91,14 @@ impl IndexedCapture {
         written.is_revisit && !self.is_revisit && self.is_of_same_download(written)
     }
 
+    /// Whether a record that was written is this one, as that of a document of another URL.
+    pub(super) fn is_readdressed_as(&self, written: &IndexedCapture, format: Format) -> bool {
+        match format.dialect() {
+            Some(Dialect::Arc) => self.block == written.block && self.url != written.url && !written.is_revisit,
+            _ => written.id.as_ref() == Some(&self.readdressed_id),
+        }
+    }
+
     fn is_of_same_download(&self, other: &IndexedCapture) -> bool {
         (&self.url, &self.timestamp) == (&other.url, &other.timestamp)
     }
@@ -96,7 +108,7 @@ impl IndexedCapture {
     fn of(record: &StoredRecord<'_>, format: Format, offset: Option<u64>) -> Option<IndexedCapture> {
         let http = http_head(record.block);
         let (mut url, mut date, mut kind) = (String::new(), String::new(), String::new());
-        let (mut digest, mut label) = (None, None);
+        let (mut digest, mut label, mut id) = (None, None, None);
         if format.dialect() == Some(Dialect::Arc) {
             let line = ArcLine::parse(record.head).filter(|line| !line.url.starts_with("filedesc:"))?;
             (url, date, label) = (line.url, line.date.unwrap_or_default(), line.media_type);
@@ -105,6 +117,7 @@ impl IndexedCapture {
             for (name, value) in split_head(record.head).1 {
                 match name.to_ascii_lowercase().as_slice() {
                     b"warc-type" => kind = text(&value).to_ascii_lowercase(),
+                    b"warc-record-id" => id = Some(text(&value)),
                     b"warc-date" => date = text(&value),
                     b"warc-target-uri" => url = url_of(&value),
                     b"warc-payload-digest" => digest = Some(text(&value)),
@@ -141,6 +154,8 @@ impl IndexedCapture {
             digest,
             length: record.length.filter(|_| offset.is_some()).map(|length| length.to_string()),
             offset: offset.map(|offset| offset.to_string()),
+            id,
+            readdressed_id: readdressed_id(record.head),
             record: xxh3_128(record.head) ^ xxh3_128(record.block).rotate_left(1),
             block: xxh3_128(record.block),
         })

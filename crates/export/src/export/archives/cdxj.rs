@@ -65,7 +65,9 @@ impl IndexFiles {
         let mut next = kept.record()?;
         while let Some(capture) = all.record()? {
             let is_kept = next.as_ref().is_some_and(|next| capture.is_written_as(next, input.format));
-            let is_written = is_kept || next.as_ref().is_some_and(|next| capture.is_replaced_by(next));
+            let is_made_of =
+                |next: &IndexedCapture| capture.is_replaced_by(next) || capture.is_readdressed_as(next, input.format);
+            let is_written = is_kept || next.as_ref().is_some_and(is_made_of);
             if let Some(written) = next.take_if(|_| is_written) {
                 self.push(0, &written, file)?;
                 next = kept.record()?;

@@ -21,7 +21,7 @@ use crate::export::dataset::{AddedField, AddedValue, Exported, What, annotated_b
 use crate::export::near_duplicates::{NearDuplicate, Subject, warc_date};
 use crate::export::place::Output;
 use crate::export::renamed::{CsvNames, NewNames, csv_text};
-use crate::export::revisits::{RevisitedRecord, arc_record_id, as_warc, http_head, revisit, revisit_id};
+use crate::export::revisits::{RevisitedRecord, arc_record_id, as_warc, http_head, readdressed, revisit, revisit_id};
 use crate::export::rows::line_number;
 use crate::export::texts::{Gone, LeftTexts, text_of};
 use crate::export::verdicts::Verdict;
@@ -42,13 +42,16 @@ enum RecordFate<'a> {
     Annotated(&'a Verdict),
     /// They are replaced by this record, which refers to one that stays.
     Replaced(Vec<u8>),
+    /// They are replaced by this record, which is that of a document of another URL.
+    Readdressed(Vec<u8>),
     /// They wait for the page that the record belongs to.
     Waits(RecordNames),
 }
 
 impl RecordFate<'_> {
+    /// Whether the record is written, with its URL.
     fn is_written(&self) -> bool {
-        !matches!(self, RecordFate::Left | RecordFate::Waits(_))
+        !matches!(self, RecordFate::Left | RecordFate::Waits(_) | RecordFate::Readdressed(_))
     }
 }
 
@@ -96,7 +99,10 @@ impl Spans<'_> {
             let Some(item) = reader.next()? else { return Ok(None) };
             let record = self.replaced(&item).and_then(|_| reader.stored_record());
             let record = record.map(|record| (record.head.to_vec(), http_head(record.block).to_vec()));
-            Ok(Some(ReadItem { item, counted_in: reader.counted_in(), names: reader.record_names(), record }))
+            let document = self.verdict(&item).and_then(|verdict| verdict.revisiting.as_deref());
+            let readdressed = document.and_then(|document| readdressed(&reader.stored_record()?, document));
+            let (counted_in, names) = (reader.counted_in(), reader.record_names());
+            Ok(Some(ReadItem { item, counted_in, names, record, readdressed }))
         };
         // The first record of a compressed WARC begins a member, whether or not others are in it.
         let (first, second) = (item()?, item()?);
@@ -123,7 +129,7 @@ impl Spans<'_> {
         let items = [first, second].into_iter().flatten().map(Ok).chain(std::iter::from_fn(|| item().transpose()));
         let mut fate = None;
         for item in items {
-            let ReadItem { item, counted_in: counted, names, record } = item?;
+            let ReadItem { item, counted_in: counted, names, record, readdressed } = item?;
             let offset = item.offset();
             if fate.is_some() && offset == 0 && matches!(item, Item::Reject(_)) {
                 // Damage of a whole entry of a WACZ: it comes last, and ends no record.
@@ -143,7 +149,7 @@ impl Spans<'_> {
                     let is_damaged = matches!(item, Item::Reject(_));
                     let near = self.near_duplicate(&item).map(|near| (near, subject(&item, names.as_ref())));
                     let head = record.as_ref().map(|(head, _)| head.clone());
-                    let fate = self.fate(item, record, &mut verdicts, &mut copy)?;
+                    let fate = self.fate(item, (record, readdressed), &mut verdicts, &mut copy)?;
                     copy.said = near.map(|(near, subject)| self.said(near, subject, &fate, head, offset));
                     let written = match names {
                         // The names may be those of the record before.
@@ -168,18 +174,21 @@ impl Spans<'_> {
         }
     }
 
-    /// What a page refers to that is replaced by a revisit record.
-    fn replaced(&self, item: &Item) -> Option<&RevisitedRecord> {
+    /// The verdict on a page.
+    fn verdict(&self, item: &Item) -> Option<&Verdict> {
         let Item::Page(page) = item else { return None };
         let place = self.verdicts.binary_search_by_key(&page.offset, |verdict| verdict.offset).ok()?;
-        self.verdicts[place].original.as_deref()
+        Some(&self.verdicts[place])
+    }
+
+    /// What a page refers to that is replaced by a revisit record.
+    fn replaced(&self, item: &Item) -> Option<&RevisitedRecord> {
+        self.verdict(item)?.original.as_deref()
     }
 
     /// What is said of a page that is a near-duplicate.
     fn near_duplicate(&self, item: &Item) -> Option<&NearDuplicate> {
-        let Item::Page(page) = item else { return None };
-        let place = self.verdicts.binary_search_by_key(&page.offset, |verdict| verdict.offset).ok()?;
-        self.verdicts[place].near.as_deref().filter(|_| self.input.format.has_captures())
+        self.verdict(item)?.near.as_deref().filter(|_| self.input.format.has_captures())
     }
 
     /// The record that says it, of the record that is written for the page. `head` is that of a
@@ -215,11 +224,11 @@ impl Spans<'_> {
     }
 
     /// What becomes of an item. `record` is the head of its record and the HTTP head in it, if it
-    /// is replaced.
+    /// is replaced; `readdressed` its record with the URL of the document, if that is another one.
     fn fate<'v>(
         &self,
         item: Item,
-        record: Option<(Vec<u8>, Vec<u8>)>,
+        (record, readdressed): (Option<(Vec<u8>, Vec<u8>)>, Option<Vec<u8>>),
         verdicts: &mut Peekable<Iter<'v, Verdict>>,
         Copy { exported, left, .. }: &mut Copy<'_>,
     ) -> Result<RecordFate<'v>> {
@@ -244,6 +253,11 @@ impl Spans<'_> {
             Item::Page(page) if verdict.is_of(&page, self.input.format) => page,
             _ => return Err(changed(self.input, offset)),
         };
+        // A row, or a record in segments, cannot be written with another URL.
+        if verdict.revisiting.is_some() && readdressed.is_none() {
+            exported.left_out.not_of_week += 1;
+            return Ok(RecordFate::Left);
+        }
         exported.add(verdict, self.what);
         // Of a text that was cut the rest is not known: it stays as it is.
         if verdict.stays && !verdict.gone.is_nothing() && !page.cut {
@@ -252,7 +266,7 @@ impl Spans<'_> {
             exported.add_gone(verdict, before, after.as_deref());
             return Ok(after.map_or(RecordFate::Left, |after| RecordFate::Edited(after, &verdict.gone)));
         }
-        Ok(match self.what {
+        let fate = match self.what {
             what if what.wants(verdict) && !self.fields.is_empty() => RecordFate::Annotated(verdict),
             what if what.wants(verdict) => RecordFate::Copied,
             What::Kept if let Some(original) = original => {
@@ -266,6 +280,10 @@ impl Spans<'_> {
                 RecordFate::Copied
             }
             _ => RecordFate::Left,
+        };
+        Ok(match (fate, readdressed) {
+            (RecordFate::Copied, Some(record)) => RecordFate::Readdressed(record),
+            (fate, _) => fate,
         })
     }
 }
@@ -285,6 +303,8 @@ struct ReadItem {
     names: Option<RecordNames>,
     /// The head of its record and the HTTP head in it, if it is replaced.
     record: Option<(Vec<u8>, Vec<u8>)>,
+    /// Its record with the URL of the document, if that is another one.
+    readdressed: Option<Vec<u8>>,
 }
 
 /// What a record that is made here is compressed as, in a file whose other records are copied as
@@ -434,7 +454,12 @@ impl Copy<'_> {
                 }
                 self.span = record;
             }
-            RecordFate::Replaced(record) => {
+            RecordFate::Readdressed(record) if self.spans.is_made_warc() => {
+                self.passed(end)?;
+                let record = as_warc(record, &input.name, start).ok_or_else(|| changed(input, start))?;
+                self.whole_member(&record)?;
+            }
+            RecordFate::Replaced(record) | RecordFate::Readdressed(record) => {
                 self.passed(end)?;
                 self.whole_member(record)?;
             }

@@ -120,7 +120,7 @@ pub fn near_duplicates(deciding: &Deciding<'_>, inputs: &[Input], of_copies: boo
                 exact: of_segment.exact.get(&verdict.doc).copied().unwrap_or(verdict.doc),
                 file: file.unwrap_or_default(),
                 offset: verdict.offset,
-                is_own: file.is_some() && names.of_document.is_none(),
+                is_own: file.is_some() && verdict.revisiting.is_none(),
                 url: names.url,
                 id,
                 fetched: times.is_valid(row).then(|| times.value(row)),

@@ -130,11 +130,11 @@ type Next<'a> = &'a mut dyn FnMut() -> Result<Option<Verdict>>;
 fn lines(file: Output, (path, inputs): (&Path, &[String]), documents: DocumentKey, next: Next<'_>) -> Result<Output> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let remedy = || format!("give --list {}, which has each in columns", path.with_extension("parquet").display());
-    while let Some(Verdict { file, offset, names, .. }) = next()? {
-        let RecordKey { id, url, of_document } = names.map_or_else(RecordKey::default, |names| *names);
+    while let Some(Verdict { file, offset, names, revisiting, .. }) = next()? {
+        let RecordKey { id, url } = names.map_or_else(RecordKey::default, |names| *names);
         let input = &inputs[file as usize];
         // The URL of the record may be that of another document, which stays.
-        let (what, line) = match (id, of_document.or(url)) {
+        let (what, line) = match (id, revisiting.map(|document| document.url).or(url)) {
             (Some(id), _) => ("id", id),
             (None, Some(url)) => ("URL", url),
             (None, None) => ("file", format!("{input}\t{offset}")),
@@ -185,10 +185,10 @@ fn rows(file: Output, inputs: &[String], has_score: bool, next: Next<'_>) -> Res
             && let Some(verdict) = next()?
         {
             count += 1;
-            let RecordKey { id, url, of_document } = verdict.names.map_or_else(RecordKey::default, |names| *names);
+            let RecordKey { id, url } = verdict.names.map_or_else(RecordKey::default, |names| *names);
             texts[0].append_value(&inputs[verdict.file as usize]);
             texts[1].append_option(id);
-            texts[2].append_option(of_document.or(url));
+            texts[2].append_option(verdict.revisiting.map(|document| document.url).or(url));
             let numbers =
                 [verdict.offset as i64, verdict.doc, verdict.cluster, verdict.size as i64, verdict.rank as i64];
             longs.iter_mut().zip(numbers).for_each(|(column, number)| column.append_value(number));

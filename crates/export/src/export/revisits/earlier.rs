@@ -180,6 +180,7 @@ fn pages_of(
                 stays: true,
                 score: None,
                 names: None,
+                revisiting: None,
                 gone: Gone::default(),
                 group: comparison.group(&candidate, values),
                 original: None,

@@ -16,7 +16,8 @@
 //! In reading order: `digest` (digests as archives write them), `original` (what a revisit says of
 //! the record that it refers to), `arc_line` (the line of a record of ARC), `payload` (what is
 //! compared of a record), `earlier` (pages of the weeks before), `originals` (which record another
-//! one refers to), `record` (the revisit record), `arc` (records of ARC as WARC).
+//! one refers to), `record` (the revisit record), `arc` (records of ARC as WARC), `readdressed` (records as those of
+//! other documents).
 
 mod arc;
 mod arc_line;
@@ -25,6 +26,7 @@ mod earlier;
 mod original;
 mod originals;
 mod payload;
+mod readdressed;
 mod record;
 
 pub(super) use self::arc::{as_warc, warc_name};
@@ -34,4 +36,5 @@ pub use self::earlier::EarlierWeeks;
 pub(super) use self::original::{Reference, RevisitedRecord};
 pub use self::originals::Originals;
 pub(super) use self::payload::http_head;
+pub(super) use self::readdressed::{readdressed, readdressed_id};
 pub(super) use self::record::{arc_record_id, record_id, revisit, revisit_id};

@@ -90,7 +90,10 @@ impl Originals<'_> {
         let mut all = Deciding { older: true, ..deciding.clone() }.verdicts()?;
         while let Some(mut verdict) = all.record()? {
             verdict.file += self.earlier.files();
-            pages.push(PageOfContent::of_week(verdict))?;
+            // A record that is written with the URL of a revisit is none that others refer to.
+            if verdict.revisiting.is_none() {
+                pages.push(PageOfContent::of_week(verdict))?;
+            }
         }
         let mut wanted = ExternalSort::new(&self.scratch.join("wanted"), self.memory / 2);
         add_wanted(pages.sorted()?, &mut wanted)?;

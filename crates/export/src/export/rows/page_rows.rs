@@ -15,7 +15,7 @@ use crate::config::{Method, Reading};
 use crate::export::dataset::{AddedField, Exported, What, changed};
 use crate::export::place::Output;
 use crate::export::texts::{LeftTexts, text_of};
-use crate::export::verdicts::Verdict;
+use crate::export::verdicts::{RevisitingDocument, Verdict};
 use crate::kernels::chosen;
 use crate::readers::{Body, Input, Item, Page, open};
 use crate::text::{Extract, charset, html, scan};
@@ -52,13 +52,16 @@ pub(crate) fn export(
             exported.left_out.add(&item);
             continue;
         };
-        let page = match item {
+        let mut page = match item {
             Item::Page(page) if verdict.is_of(&page, input.format) => page,
             _ => return Err(changed(input, offset)),
         };
         exported.add(verdict, what);
         if !what.wants(verdict) {
             continue;
+        }
+        if let Some(RevisitingDocument { url, fetched, media_type }) = verdict.revisiting.as_deref() {
+            (page.url, page.fetched, page.media_type) = (Some(url.clone()), *fetched, media_type.clone());
         }
         if verdict.gone.is_nothing() {
             rows.pages.push(page);

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster_file::read_clusters;
 use super::scores::{Means, Scored};
 use super::sequence::Verdicts;
-use super::verdict::{RecordKey, Verdict};
+use super::verdict::{RecordKey, RevisitingDocument, Verdict};
 use crate::config::{Canonical, ChosenSoFar, DocumentFacts};
 use crate::export::revisits::Reference;
 use crate::export::texts::{Gone, ParagraphPlace};
@@ -204,17 +204,20 @@ impl Deciding<'_> {
             "fetched",
             "url",
             "host",
-            "id",
             "given_url",
             "record_url",
+            "media_type",
+            "id",
         ];
-        let columns = if self.names { &columns[..] } else { &columns[..10] };
+        let columns = if self.names { &columns[..] } else { &columns[..13] };
         Scan::open(self.tables.rows(DocumentRow::NAME, file)?, &[columns, others].concat())?.for_each(|batch| {
             let longs = |name| field::<Int64Array>(batch, name);
             let (docs, offsets, words, bytes) = (longs("doc")?, longs("offset")?, longs("words")?, longs("bytes")?);
             let texts = |name| field::<StringArray>(batch, name);
             let (names, urls, hosts) = (texts("file")?, texts("url")?, texts("host")?);
-            let ids = if self.names { Some((texts("id")?, texts("given_url")?, texts("record_url")?)) } else { None };
+            let (given_urls, of_records) = (texts("given_url")?, texts("record_url")?);
+            let media_types = texts("media_type")?;
+            let ids = if self.names { Some(texts("id")?) } else { None };
             let checksums: &FixedSizeBinaryArray = field(batch, "checksum")?;
             let times: &TimestampMicrosecondArray = field(batch, "fetched")?;
             let weeks: &Date32Array = field(batch, "crawled")?;
@@ -232,12 +235,17 @@ impl Deciding<'_> {
                 let (offset, size) = (offsets.value(row) as u64, size as u64);
                 let checksum = u128::from_be_bytes(checksums.value(row).try_into().context("a checksum has 16 bytes")?);
                 let doc = docs.value(row);
-                let names = ids.map(|(ids, given, of_record)| {
-                    let of_another = maybe_text(of_record, row);
-                    let of_document = of_another.as_ref().and_then(|_| maybe_text(urls, row));
-                    // A null says that the URL was given in canonical form.
-                    let url = of_another.or_else(|| maybe_text(given, row)).or_else(|| maybe_text(urls, row));
-                    Box::new(RecordKey { id: maybe_text(ids, row), url, of_document })
+                let fetched = times.is_valid(row).then(|| times.value(row));
+                // A null says that the URL was given in canonical form.
+                let url = || maybe_text(given_urls, row).or_else(|| maybe_text(urls, row));
+                let of_record = maybe_text(of_records, row);
+                let revisiting = of_record.as_ref().and_then(|_| url()).map(|url| {
+                    let media_type = maybe_text(media_types, row);
+                    Box::new(RevisitingDocument { url, fetched, media_type })
+                });
+                let names = ids.map(|ids| {
+                    let url = of_record.or_else(url);
+                    Box::new(RecordKey { id: maybe_text(ids, row), url })
                 });
                 let is_alone = size < 2;
                 let values = values.of(doc)?;
@@ -246,7 +254,7 @@ impl Deciding<'_> {
                     offset,
                     words: words.value(row) as u64,
                     bytes: bytes.value(row) as u64,
-                    fetched: times.is_valid(row).then(|| times.value(row)),
+                    fetched,
                     url_bytes: urls.is_valid(row).then(|| urls.value(row).len() as u32),
                     host: hosts.is_valid(row).then(|| hosts.value(row)),
                     crawled: week,
@@ -262,6 +270,7 @@ impl Deciding<'_> {
                     rank: 1,
                     stays: is_alone,
                     names,
+                    revisiting,
                     gone: Gone::default(),
                     group: comparison.group(&candidate, values),
                     original: None,

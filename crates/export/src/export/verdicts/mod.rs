@@ -17,5 +17,5 @@ pub use self::deciding::Deciding;
 pub(super) use self::deciding::SegmentPage;
 pub use self::input_values::InputValues;
 pub use self::sequence::Verdicts;
-pub(super) use self::verdict::RecordKey;
 pub use self::verdict::Verdict;
+pub(super) use self::verdict::{RecordKey, RevisitingDocument};

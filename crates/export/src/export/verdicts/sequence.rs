@@ -114,17 +114,20 @@ impl Verdicts {
     }
 
     /// The next one. A record may be the page of several documents, if revisits of other URLs name
-    /// it: it stays if one of them does.
+    /// it: it stays if one of them does. The verdict is that of the document with the URL of the
+    /// record, or else of one that stays.
     ///
     /// # Errors
     /// If it cannot be read.
     pub(in crate::export) fn record(&mut self) -> Result<Option<Verdict>> {
         let Some(mut verdict) = self.next.take() else { return Ok(None) };
         self.next = self.verdicts.record()?;
-        while let Some(other) = self.next.take_if(|other| verdict.is_of_same_record(other)) {
+        while let Some(mut other) = self.next.take_if(|other| verdict.is_of_same_record(other)) {
+            let precedence = |of: &Verdict| (of.revisiting.is_none(), of.stays);
+            if precedence(&other) > precedence(&verdict) {
+                std::mem::swap(&mut verdict, &mut other);
+            }
             verdict.stays |= other.stays;
-            // That of the record itself has its URL as it is written there.
-            verdict.names = other.names.filter(|names| names.of_document.is_none()).or(verdict.names);
             self.next = self.verdicts.record()?;
         }
         while let Some(gone) = self.next_gone.take_if(|gone| (gone.file, gone.offset) == (verdict.file, verdict.offset))

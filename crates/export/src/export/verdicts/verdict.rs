@@ -35,6 +35,8 @@ pub struct Verdict {
     pub score: Option<f64>,
     /// How it is known, if that is asked for.
     pub names: Option<Box<RecordKey>>,
+    /// The document, if its URL is not that of the record, which its revisit names.
+    pub revisiting: Option<Box<RevisitingDocument>>,
     /// What goes from its text.
     pub gone: Gone,
     /// The group of its cluster, of which some stay: the hash of its host, say; 0 if the cluster is
@@ -77,8 +79,17 @@ pub struct RecordKey {
     /// Its URL: as the input has it, or in canonical form where it is not that of the document,
     /// whose revisit names the record.
     pub url: Option<String>,
-    /// The canonical URL of the document where it is not that of the record.
-    pub of_document: Option<String>,
+}
+
+/// What a revisit says of its document, whose page is the record of another URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisitingDocument {
+    /// Its URL, as the revisit has it.
+    pub url: String,
+    /// When it was fetched, in microseconds since 1970.
+    pub fetched: Option<i64>,
+    /// Its media type.
+    pub media_type: Option<String>,
 }
 
 impl Sortable for Verdict {
@@ -90,12 +101,18 @@ impl Sortable for Verdict {
 
     fn weight(&self) -> usize {
         let names = self.names.as_ref().map_or(0, |names| names.bytes());
-        size_of::<Verdict>() + names
+        size_of::<Verdict>() + names + self.revisiting.as_ref().map_or(0, |document| document.bytes())
     }
 }
 
 impl RecordKey {
     fn bytes(&self) -> usize {
         size_of::<RecordKey>() + [&self.id, &self.url].into_iter().flatten().map(String::len).sum::<usize>()
+    }
+}
+
+impl RevisitingDocument {
+    fn bytes(&self) -> usize {
+        size_of::<RevisitingDocument>() + self.url.len() + self.media_type.as_ref().map_or(0, String::len)
     }
 }
