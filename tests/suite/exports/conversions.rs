@@ -224,6 +224,33 @@ fn pages_become_rows_whose_text_has_the_features_of_the_page() {
 }
 
 #[test]
+fn arrow_of_several_streams_is_not_converted_and_the_message_says_why() {
+    let dataset = LineShards::new();
+    let (store, input, out) = (dataset.path("store"), dataset.path("rows.arrow"), dataset.path("out"));
+    let mut bytes = Vec::new();
+    for first in [0, 20] {
+        let texts: Vec<String> = (first..first + 20).map(|n| record(n)["text"].as_str().unwrap().to_owned()).collect();
+        let first = first as i64;
+        let columns: [(&str, ArrayRef); 3] = [
+            ("id", Arc::new(Int64Array::from_iter_values(first..first + 20))),
+            ("text", Arc::new(StringArray::from_iter_values(&texts))),
+            ("date", Arc::new(StringArray::from_iter_values(texts.iter().map(|_| "2024-01-01")))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut writer = arrow_ipc::writer::StreamWriter::try_new(&mut bytes, &batch.schema()).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+    }
+    std::fs::write(&input, &bytes).unwrap();
+    dataset.cluster(&input);
+    let [store, out] = [&store, &out].map(|path| path.to_str().unwrap());
+    let refused = run(&["export", store, "--out", out, "--format", "parquet", "--what", "annotated"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    let wanted = "rows.arrow has the record at 20 behind its first stream";
+    assert!(refused.stderr.contains(wanted) && !refused.stderr.contains("changed"), "{}", refused.stderr);
+}
+
+#[test]
 fn arrow_files_become_parquet_or_lines() {
     let dataset = LineShards::new();
     let store = dataset.path("store");

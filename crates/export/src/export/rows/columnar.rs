@@ -81,10 +81,17 @@ pub(crate) fn export(
         };
         writer.write(&cast_to(&of_file, batch).with_context(|| format!("a value of {} does not fit", input.name))?)?;
     }
-    if let Some(verdict) = wanted.get(next) {
-        return Err(changed(input, verdict.offset));
+    match wanted.get(next) {
+        None => Ok((exported, writer.finish()?)),
+        Some(verdict) if own == Some(RowFormat::Parquet) => Err(changed(input, verdict.offset)),
+        // It was just read, behind the stream that is converted.
+        Some(verdict) => bail!(
+            "{} has the record at {} behind its first stream, and only files of one stream, without damage, are \
+             converted: --list names the records that go",
+            input.name,
+            verdict.offset
+        ),
     }
-    Ok((exported, writer.finish()?))
 }
 
 /// Some rows of an input.
