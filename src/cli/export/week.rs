@@ -335,7 +335,7 @@ impl<'a> WeekExport<'a> {
         let args = self.args;
         let has_lines = inputs.iter().any(|input| input.format.has_json_lines());
         let has_columns = args.format == ExportFormat::Parquet && has_lines;
-        let columns = has_columns.then(|| JsonColumns::of(inputs)).transpose()?;
+        let columns = has_columns.then(|| JsonColumns::of(inputs, &self.job.read)).transpose()?;
         let least = self.passages.as_ref().map(|(.., summary)| summary.least);
         let card = args.card.then(|| card(args, self.store, self.week, &self.keep, (least, clusters))).transpose()?;
         Ok(Writing {

@@ -16,8 +16,8 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::input_lines::InputLines;
-use crate::readers::Input;
+use crate::config::Reading;
+use crate::readers::{Input, JsonLines};
 
 /// The most levels of the schema, with its root and the values: pyarrow refuses a file with more.
 /// An object is one level. A list is two: itself, and the group that is repeated.
@@ -39,18 +39,18 @@ impl JsonColumns {
     /// # Errors
     /// If an input cannot be read; or a field has objects or lists in one line and other values in
     /// another, or too many levels of them: the message names the field, the file and the line.
-    pub fn of(inputs: &[Input]) -> Result<JsonColumns> {
+    pub fn of(inputs: &[Input], reading: &Reading) -> Result<JsonColumns> {
         let mut all = FieldShapes::default();
         for input in inputs.iter().filter(|input| input.format.has_json_lines()) {
-            let mut lines = InputLines::open(input)?;
-            while let Some((line, number)) = lines.next()? {
-                // What is no object is no document either.
-                let Ok(line) = std::str::from_utf8(line) else { continue };
+            let mut lines = JsonLines::of_documents(input, reading)?;
+            while let Some(line) = lines.line()? {
+                // What is not an object is not a document, nor is a line that is too long.
+                let Some(line) = line.ok().and_then(|line| std::str::from_utf8(line).ok()) else { continue };
                 if !line.trim_start().starts_with('{') {
                     continue;
                 }
                 if let Err(unheld) = all.add(line, 1) {
-                    bail!("{}, line {number}: {unheld}", input.name);
+                    bail!("{}, line {}: {unheld}", input.name, lines.number());
                 }
             }
         }
@@ -404,6 +404,30 @@ mod tests {
             }
         }
         shape.kind().map_or("none".to_owned(), |kind| kind.to_string())
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_for_a_run_has_no_columns() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lines = |last: &str| format!("{{\"a\":1}}\n\n{{\"b\":\"{}\"}}\n{last}\n", "x".repeat(2 << 20));
+        let reading = Reading { max_page_bytes: crate::config::Bytes(1), ..Reading::default() };
+        let columns = |last: &str| {
+            std::fs::write(file.path(), lines(last)).unwrap();
+            let input = Input {
+                name: "f.jsonl".to_owned(),
+                bytes: lines(last).len() as u64,
+                format: crate::readers::Format::Jsonl,
+                place: crate::readers::Location::File(file.path().to_owned()),
+                page_url: None,
+                stamp: String::new(),
+                reading: None,
+            };
+            JsonColumns::of(&[input], &reading)
+        };
+        let found = columns("{\"c\":2}").unwrap().0;
+        assert_eq!(found.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        let refused = columns("{\"a\":[2]}").unwrap_err().to_string();
+        assert!(refused.starts_with("f.jsonl, line 4: "), "{refused}");
     }
 
     #[test]

@@ -9,10 +9,9 @@ use serde::de::IgnoredAny;
 
 use super::columnar::arrow_batches;
 use super::format::RowFormat;
-use super::input_lines::InputLines;
 use crate::config::Reading;
 use crate::export::renamed::check_distinct;
-use crate::readers::{Input, LineKind, RecordKind, Searched, columns, stored_file};
+use crate::readers::{Input, JsonLines, LineKind, RecordKind, Searched, columns, stored_file};
 
 /// The lines of JSON that are looked at first.
 const SEARCHED: usize = 1000;
@@ -36,7 +35,7 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
             names.extend(fields.iter().map(|field| field.name().to_owned()));
         }
         RecordKind::Lines(LineKind::Json) => {
-            let mut lines = InputLines::open(input)?;
+            let mut lines = JsonLines::of_documents(input, reading)?;
             let is_enough = |names: &BTreeSet<String>, number: usize| match missing {
                 None => number == SEARCHED,
                 Some(missing) => missing.iter().all(|name| names.contains(*name)),
@@ -45,9 +44,10 @@ pub fn column_names(input: &Input, reading: &Reading, missing: Option<&[&str]>) 
                 if is_enough(&names, number) {
                     break;
                 }
-                let Some((line, _)) = lines.next()? else { break };
+                let Some(line) = lines.line()? else { break };
                 // What is not an object is not a record either.
-                let fields = serde_json::from_slice::<BTreeMap<Cow<'_, str>, IgnoredAny>>(line.trim_ascii());
+                let Ok(line) = line else { continue };
+                let fields = serde_json::from_slice::<BTreeMap<Cow<'_, str>, IgnoredAny>>(line);
                 names.extend(fields.unwrap_or_default().into_keys().map(Cow::into_owned));
             }
         }

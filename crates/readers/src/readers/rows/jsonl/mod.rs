@@ -14,3 +14,4 @@ mod tests;
 
 pub use self::checked::{ARRAY, Searched, check, columns};
 pub use self::reader::JsonlReader;
+pub(in crate::readers) use self::reader::longest;

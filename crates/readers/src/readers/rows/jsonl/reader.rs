@@ -58,7 +58,7 @@ impl JsonlReader {
 }
 
 /// The bytes of the longest line.
-fn longest(reading: &Reading) -> usize {
+pub(in crate::readers) fn longest(reading: &Reading) -> usize {
     // JSON can write one byte as six: \u0001.
     reading.page_limit().saturating_mul(6).saturating_add(SLACK)
 }
