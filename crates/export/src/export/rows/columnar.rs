@@ -22,7 +22,7 @@ use parquet::arrow::arrow_reader::{
 use super::RowFields;
 use super::format::RowFormat;
 use super::types::{arrow_field, cast_to, decodable, schema_in};
-use super::writer::RowWriter;
+use super::writer::{BATCH_BYTES, RowWriter};
 use crate::config::{Method, Reading, TextColumns};
 use crate::export::dataset::{AddedField, AddedValue, Exported, What, changed, check_plain, check_unannotated};
 use crate::export::place::Output;
@@ -32,8 +32,6 @@ use crate::readers::{Input, Item, SIGNATURE, open, ordered_arrow, stored_file};
 
 /// Rows of a batch, at most.
 const BATCH: usize = 1024;
-/// Bytes of a batch of Parquet whose rows are as long as those of the file are on average.
-const BATCH_BYTES: usize = 64 << 20;
 
 /// Writes the rows of an input that are wanted; Parquet in row groups of the same size. `verdicts`
 /// are those on its documents, in order.
@@ -123,6 +121,7 @@ fn parquet_rows(input: &Input, wanted: &[&Verdict]) -> Result<RowBatches> {
     let selection = RowSelection::from_consecutive_ranges(ranges, rows);
     let bytes = metadata.row_groups().iter().map(|group| group.total_byte_size().max(0) as usize);
     let of_row = bytes.fold(0, usize::saturating_add) / rows.max(1);
+    // Rows are taken to be as long as those of the file are on average.
     let batch = (BATCH_BYTES / of_row.max(1)).clamp(1, BATCH);
     let mut reader = builder.with_batch_size(batch).with_row_selection(selection).build().with_context(failed)?;
     let group = metadata.row_groups().iter().map(|group| group.num_rows()).max().unwrap_or(0).max(1) as usize;

@@ -23,7 +23,7 @@ use super::column_types::JsonColumns;
 use super::columnar::annotated;
 use super::format::RowFormat;
 use super::input_lines::BYTE_ORDER_MARK;
-use super::writer::RowWriter;
+use super::writer::{BATCH_BYTES, RowWriter};
 use crate::export::place::Output;
 use crate::readers::{Input, LineKind};
 
@@ -50,7 +50,7 @@ pub(crate) fn convert(
             let schema = annotated(&columns.0, fields.added, input)?;
             let mut writer = RowWriter::new(format, out, fields.renamed.schema(&schema, input)?, None)?;
             let decoder = ReaderBuilder::new(schema).with_coerce_primitive(true).with_batch_size(BATCH);
-            let mut rows = JsonRows { file, decoder: decoder.build_decoder()?, line: Vec::new(), at: 0 };
+            let mut rows = JsonRows { file, decoder: decoder.build_decoder()?, line: Vec::new(), at: 0, bytes: 0 };
             let bad = || match bad_line(source) {
                 Some(line) => format!("{} has a line that Parquet cannot have: {line}", input.name),
                 None => format!("{} has a value that does not fit its column", input.name),
@@ -69,18 +69,20 @@ pub(crate) fn convert(
             let of_names = names.iter().map(|name| Field::new(name, DataType::Utf8, true));
             let schema = Arc::new(Schema::new(of_names.collect::<Vec<_>>()));
             let mut writer = RowWriter::new(format, out, fields.renamed.schema(&schema, input)?, None)?;
-            let mut rows: Vec<Vec<String>> = Vec::new();
+            let (mut rows, mut bytes): (Vec<Vec<String>>, usize) = (Vec::new(), 0);
             loop {
                 let record = records.next().with_context(failed)?;
                 let has_ended = record.is_none();
+                bytes += record.iter().flatten().map(String::len).sum::<usize>();
                 rows.extend(record);
-                if has_ended && !rows.is_empty() || rows.len() == BATCH {
+                if has_ended && !rows.is_empty() || rows.len() == BATCH || bytes >= BATCH_BYTES {
                     let value = |row: &Vec<String>, column: usize| row.get(column).cloned();
                     let columns = (0..names.len()).map(|column| {
                         Arc::new(rows.iter().map(|row| value(row, column)).collect::<StringArray>()) as ArrayRef
                     });
                     writer.write(&RecordBatch::try_new(schema.clone(), columns.collect())?)?;
                     rows.clear();
+                    bytes = 0;
                 }
                 if has_ended {
                     return writer.finish();
@@ -115,6 +117,8 @@ struct JsonRows {
     /// The line that is decoded from `at` on.
     line: Vec<u8>,
     at: usize,
+    /// The bytes of the lines of the batch.
+    bytes: usize,
 }
 
 impl JsonRows {
@@ -123,7 +127,9 @@ impl JsonRows {
         loop {
             // It stops before the end of a line if the batch is full.
             self.at += self.decoder.decode(&self.line[self.at..])?;
-            if self.at < self.line.len() {
+            let is_long = self.bytes >= BATCH_BYTES && !self.decoder.is_empty() && !self.decoder.has_partial_record();
+            if self.at < self.line.len() || is_long {
+                self.bytes = self.line.len() - self.at;
                 return Ok(self.decoder.flush()?);
             }
             self.line.clear();
@@ -131,6 +137,7 @@ impl JsonRows {
                 self.at = 0;
                 return Ok(self.decoder.flush()?);
             }
+            self.bytes += self.line.len();
             self.at = if self.line.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         }
     }
@@ -166,5 +173,23 @@ impl CsvFile {
                 ReadRecordResult::End => return Ok(None),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_of_long_lines_has_fewer_rows() {
+        let lines = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(lines.path(), "{\"a\":1}\n\n{\"a\":2}\n{\"a\":3}\n").unwrap();
+        let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Int64, true)]));
+        let decoder = ReaderBuilder::new(schema).with_batch_size(BATCH).build_decoder().unwrap();
+        let file = BufReader::new(File::open(lines.path()).unwrap());
+        // As if long lines were there before.
+        let mut rows = JsonRows { file, decoder, line: Vec::new(), at: 0, bytes: BATCH_BYTES - 10 };
+        let batches = std::iter::from_fn(|| rows.next().unwrap());
+        assert_eq!(batches.map(|batch| batch.num_rows()).collect::<Vec<_>>(), [2, 1]);
     }
 }

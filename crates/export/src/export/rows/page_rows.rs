@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use super::RowFields;
 use super::columnar::annotated;
 use super::format::RowFormat;
-use super::writer::RowWriter;
+use super::writer::{BATCH_BYTES, RowWriter};
 use crate::config::{Method, Reading};
 use crate::export::dataset::{AddedField, Exported, What, changed};
 use crate::export::place::Output;
@@ -44,7 +44,7 @@ pub(crate) fn export(
         PendingRows { schema: of_rows, fields, pages: Vec::new(), verdicts: Vec::new(), extract: Extract::default() };
     let mut reader = open(input, reading)?;
     let (mut exported, mut left) = (Exported::default(), LeftTexts::new(method));
-    let mut verdicts = verdicts.iter().peekable();
+    let (mut verdicts, mut bytes) = (verdicts.iter().peekable(), 0);
     while let Some(item) = reader.next()? {
         let offset = item.offset();
         let is_document = |verdict: &&Verdict| verdict.offset == offset && matches!(item, Item::Page(_));
@@ -73,7 +73,9 @@ pub(crate) fn export(
             rows.pages.push(Page { body: Body::Text(after), ..page });
         }
         rows.verdicts.push(verdict);
-        if rows.pages.len() == BATCH {
+        bytes += rows.pages.last().map_or(0, |page| page.body.as_bytes().len());
+        if rows.pages.len() == BATCH || bytes >= BATCH_BYTES {
+            bytes = 0;
             writer.write(&rows.batch()?)?;
         }
     }

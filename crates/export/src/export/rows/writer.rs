@@ -18,6 +18,10 @@ use crate::export::place::Output;
 
 /// Rows of a row group, if the input has none.
 const ROW_GROUP: usize = 1 << 16;
+/// Bytes of a row group, encoded: a thread holds one in memory.
+const ROW_GROUP_BYTES: usize = 128 << 20;
+/// Bytes of a batch, about: a column of texts has less than 2 GiB in one.
+pub(super) const BATCH_BYTES: usize = 64 << 20;
 
 /// Writes rows to a file, whose columns may have other names than those of the rows.
 pub(crate) struct RowWriter {
@@ -32,7 +36,8 @@ enum RowFile {
 }
 
 impl RowWriter {
-    /// Begins a file with these columns. Row groups of Parquet have `group` rows.
+    /// Begins a file with these columns. Row groups of Parquet have `group` rows,
+    /// or fewer if these are long.
     ///
     /// # Errors
     /// If the format has no such columns, or the file cannot be written.
@@ -53,6 +58,7 @@ impl RowWriter {
                 let properties = WriterProperties::builder()
                     .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
                     .set_max_row_group_row_count(Some(group.unwrap_or(ROW_GROUP)))
+                    .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
                     .set_created_by(format!("nigh {}", env!("CARGO_PKG_VERSION")))
                     .set_key_value_metadata(Some(pairs).filter(|pairs| !pairs.is_empty()))
                     .set_coerce_types(true)
