@@ -1,14 +1,11 @@
 //! The figures and tables of papers in a page.
 
-use super::parts::{HtmlCell, table};
+use super::parts::{HtmlCell, MOST_ROWS, table};
 use super::plots::figure;
 use crate::figures::{FigureFormat, FigureState, MadeFigure, file_names};
 use crate::markup::Html;
 use crate::sheet::grouped;
 use crate::studies::{Cell as PictureCell, Drawn, Listing, Picture, percent};
-
-/// Rows of a table of a paper that are shown, at most.
-const MOST_ROWS: usize = 300;
 
 /// A picture with its name and title, below a heading of a level: `h3`.
 pub(super) fn picture(name: &str, title: &str, of: &Picture) -> Html {
