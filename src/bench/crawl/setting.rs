@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use crate::config::{Cluster, Count, Method, Reading};
@@ -77,5 +77,20 @@ impl Setting {
         method.rule.check()?;
         let kernels = kernels::chosen()?;
         Ok(Setting { input: input.to_vec(), reading, method, chunks, workers, kernels })
+    }
+
+    /// Checks that the job makes words of texts and texts of pages as the single stages do.
+    ///
+    /// # Errors
+    /// If it has another rule of words, form or content.
+    pub(crate) fn check_stages(&self) -> Result<()> {
+        let (method, default) = (&self.method, Method::default());
+        let is_default = (&method.rule, method.form, method.content) == (&default.rule, default.form, default.content);
+        ensure!(
+            is_default,
+            "the stages are measured with whole pages and with words of letters and digits as they are, and the job has another rule of \
+             words, form or content: `nigh bench read` and `nigh bench job` measure it"
+        );
+        Ok(())
     }
 }

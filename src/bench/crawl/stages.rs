@@ -26,6 +26,7 @@ pub(crate) fn read(setting: &Setting) -> Result<StageReport> {
 
 /// Measures HTML to text, title and links: as a whole, and its stages by differences.
 pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
+    setting.check_stages()?;
     let pages = pages(setting)?;
     let bodies: Vec<(&[u8], Option<&str>, urls::CanonicalUrl)> = pages
         .iter()
@@ -74,6 +75,7 @@ pub(crate) fn html(setting: &Setting) -> Result<StageReport> {
 /// Measures text to words and pre-images (fingerprints of shingles), for several lengths of
 /// documents.
 pub(crate) fn text(setting: &Setting) -> Result<StageReport> {
+    setting.check_stages()?;
     let mut sums = Vec::new();
     let mut parts = Vec::new();
     each_length(setting, |texts| {
@@ -89,6 +91,7 @@ pub(crate) fn text(setting: &Setting) -> Result<StageReport> {
 /// Measures text to features and megashingles, for several lengths of documents; with input also
 /// pages and crawls to features.
 pub(crate) fn features(setting: &Setting) -> Result<StageReport> {
+    setting.check_stages()?;
     // Those of fast sketches are not part of the sums, unless the job asks for them: then minima
     // are not.
     let (mut sums, mut parts, mut fast) = (Vec::new(), Vec::new(), Vec::new());
@@ -342,15 +345,15 @@ pub(crate) fn crawl_once(setting: &Setting, fingerprints: bool) -> Result<(f64, 
 /// wall-clock time of one and of all.
 ///
 /// Each thread reads its part of the files and calls a function made by `start` with every page,
-/// which returns the page's number of words. MB/s count bytes of page bodies.
-fn crawl<F: FnMut(&Page) -> u64>(
+/// which returns the page's number of words. MB/s count bytes of page bodies. What `start` does is
+/// not measured: to make a fingerprinter takes as long as a small file.
+fn crawl<F: FnMut(&Page) -> u64 + Send>(
     setting: &Setting,
     stage: &'static str,
-    start: impl Fn() -> F + Sync,
+    start: impl Fn() -> F,
 ) -> Result<Vec<StageRow>> {
     let [documents, words, bytes] = [const { AtomicU64::new(0) }; 3];
-    let share = |worker: usize, workers: usize| {
-        let mut each = start();
+    let share = |each: &mut F, worker: usize, workers: usize| {
         each_page(setting, worker, workers, |page| {
             documents.fetch_add(1, Ordering::Relaxed);
             bytes.fetch_add(page.body.bytes(), Ordering::Relaxed);
@@ -363,16 +366,20 @@ fn crawl<F: FnMut(&Page) -> u64>(
         bytes: bytes.swap(0, Ordering::Relaxed),
     };
     // One pass before the timed ones, so that a file that cannot be read is an error.
-    share(0, 1)?;
+    let mut each = start();
+    share(&mut each, 0, 1)?;
     let counted = work();
-    let seconds = cpu_seconds(|| drop(share(0, 1)));
+    let seconds = cpu_seconds(|| drop(share(&mut each, 0, 1)));
     let mut rows = vec![StageRow::new(stage, setting.kernels, counted, seconds)];
     if setting.workers > 1 {
         let share = &share;
         let all = |workers: usize| {
+            let mut threads: Vec<F> = (0..workers).map(|_| start()).collect();
             wall_seconds(|| {
                 std::thread::scope(|scope| {
-                    (0..workers).for_each(|worker| drop(scope.spawn(move || share(worker, workers))));
+                    for (worker, each) in threads.iter_mut().enumerate() {
+                        scope.spawn(move || share(each, worker, workers));
+                    }
                 });
             })
         };

@@ -100,6 +100,21 @@ fn a_whole_run_is_measured_stage_by_stage() {
     assert!(failed.code != Some(0) && failed.stderr.contains("the run failed"), "{}", failed.stderr);
 }
 
+/// They would be those of the rule by default.
+#[test]
+fn stages_are_not_measured_for_a_job_of_another_rule_of_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = folder.path().join("job.toml");
+    for method in ["words = \"code\"", "fold-case = true"] {
+        std::fs::write(&job, format!("[cluster.method]\n{method}\n")).unwrap();
+        for arguments in [&["text"][..], &["features"], &["html", "--input", "tests/data/week-2024-01-08/*.warc.gz"]] {
+            let failed = run(&[&["bench"], arguments, &["--job", job.to_str().unwrap()]].concat());
+            assert_eq!(failed.code, Some(1), "{method}: {}", failed.stderr);
+            assert!(failed.stderr.contains("the job has another rule of words, form or content"), "{}", failed.stderr);
+        }
+    }
+}
+
 #[test]
 fn a_check_by_features_has_the_labels_of_a_single_thread() {
     let folder = tempfile::tempdir().unwrap();
