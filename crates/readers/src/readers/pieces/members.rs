@@ -16,8 +16,9 @@ use crate::reading::Reading;
 
 /// The first bytes of a file that say what it has.
 const FIRST: usize = 64;
-/// The stored bytes that are looked at to know whether a file is one stream, at most.
-const LOOKED_AT: u64 = 2 << 20;
+/// The stored bytes that are looked at to know whether a file is one stream, at most: a member that
+/// is not large has fewer.
+const LOOKED_AT: u64 = 16 << 20;
 /// What to do about a file whose records cannot be found from its middle on.
 const NOT_SPLIT: &str = "split-files = false in the config lets one worker read each file";
 

@@ -273,9 +273,9 @@ impl DecodedStream {
         Ok(end.is_some_and(|end| is_version(&rest[..end])))
     }
 
-    /// Decodes the first member of a file, or at least its first `most` bytes, before anything is
-    /// framed. Returns them, and whether the member is longer; `None` if no member begins the file,
-    /// or if the first one is damaged or others follow it.
+    /// Decodes the first member of a file, or more than its first `most` bytes, before anything is
+    /// framed. Returns them, and whether they are more than `most`; `None` if no member begins the
+    /// file, or if a smaller one is damaged or is followed by others.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -284,12 +284,11 @@ impl DecodedStream {
         if !matches!(self.boundary(), Some(Boundary { at: 0, kind: BoundaryKind::Start(0) })) {
             return Ok(None);
         }
-        let is_in_first =
-            |stream: &Self| stream.boundaries.len() == 1 && (stream.end() == 0 || !stream.members.is_between());
-        while self.buffer.len() < most && is_in_first(self) && self.pull()? {}
-        let ends = self.members.is_between();
-        let is_alone = self.boundaries.len() == 1 && !(ends && self.members.goes_on()?);
-        Ok(is_alone.then_some((&self.buffer[..], !ends)))
+        let has_ended = |stream: &Self| stream.end() > 0 && stream.members.is_between();
+        while self.boundaries.len() == 1 && self.buffer.len() <= most && !has_ended(self) && self.pull()? {}
+        let is_large = self.buffer.len() > most;
+        let is_alone = self.boundaries.len() == 1 && (is_large || !self.members.goes_on()?);
+        Ok(is_alone.then_some((&self.buffer[..], is_large)))
     }
 
     /// Decodes more bytes; returns `false` at the end of the file.

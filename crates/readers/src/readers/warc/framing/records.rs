@@ -22,9 +22,9 @@ const CUT: [&str; 3] = [ENDS_IN_HEAD, ENDS_IN_RECORD, LONGER_THAN_FILE];
 pub(super) const ENDS_IN_HEAD: &str = "warc: the file ends inside a head";
 const ENDS_IN_RECORD: &str = "warc: the file ends inside a record";
 pub(super) const LONGER_THAN_FILE: &str = "warc: Content-Length larger than the file";
-/// How much is looked at of the first member, 256 KiB decoded: a page fits, and what compresses
-/// blocks of a file separately makes them smaller.
-const LOOKED_AT: usize = 256 << 10;
+/// The size of a large member, decoded. What compresses blocks of a file separately makes them
+/// smaller.
+const LARGE: usize = 8 << 20;
 /// What may follow a record that is alone in its member.
 const LINE_ENDS: usize = 16;
 /// The records of a member have as many places as the member has bytes.
@@ -182,7 +182,7 @@ impl Records {
     }
 
     /// Whether places are those in the decoded bytes: the first member has several records, and may
-    /// be the whole file. It is one that is longer than what is looked at, or that nothing follows.
+    /// be the whole file: it is large, or nothing follows it.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -191,7 +191,7 @@ impl Records {
             return Ok(known);
         }
         let dialect = self.stream.dialect;
-        let is_one_stream = match self.stream.only_member(LOOKED_AT)? {
+        let is_one_stream = match self.stream.only_member(LARGE)? {
             Some((bytes, true)) => first_record_ends_in(bytes, dialect),
             alone => alone.is_some(),
         };
