@@ -12,7 +12,8 @@ use crate::cli::errors::WrongUse;
 use crate::tables::Scan;
 
 /// The texts of a file that `flag` names, each with its place for messages: its lines that are not
-/// empty, without a byte order mark, or if its name ends in `.parquet` the values of a column, text or whole numbers.
+/// empty, without a byte order mark, or if its name ends in `.parquet` the values of a column, text
+/// or whole numbers.
 ///
 /// # Errors
 /// Names the file that cannot be read, or the row without a value.

@@ -77,6 +77,9 @@ pub(crate) struct Spans<'a> {
     pub verdicts: &'a [Verdict],
 }
 
+/// The head of a record, and the HTTP head in its block.
+type RecordHeads = (Vec<u8>, Vec<u8>);
+
 impl Spans<'_> {
     /// Writes the records that are wanted to `out`, a new file that will have the name `to`.
     ///
@@ -228,7 +231,7 @@ impl Spans<'_> {
     fn fate<'v>(
         &self,
         item: Item,
-        (record, readdressed): (Option<(Vec<u8>, Vec<u8>)>, Option<Vec<u8>>),
+        (record, readdressed): (Option<RecordHeads>, Option<Vec<u8>>),
         verdicts: &mut Peekable<Iter<'v, Verdict>>,
         Copy { exported, left, .. }: &mut Copy<'_>,
     ) -> Result<RecordFate<'v>> {
@@ -302,7 +305,7 @@ struct ReadItem {
     /// What its record says, if it is of WARC.
     names: Option<RecordNames>,
     /// The head of its record and the HTTP head in it, if it is replaced.
-    record: Option<(Vec<u8>, Vec<u8>)>,
+    record: Option<RecordHeads>,
     /// Its record with the URL of the document, if that is another one.
     readdressed: Option<Vec<u8>>,
 }

@@ -16,8 +16,8 @@
 //! In reading order: `digest` (digests as archives write them), `original` (what a revisit says of
 //! the record that it refers to), `arc_line` (the line of a record of ARC), `payload` (what is
 //! compared of a record), `earlier` (pages of the weeks before), `originals` (which record another
-//! one refers to), `record` (the revisit record), `arc` (records of ARC as WARC), `readdressed` (records as those of
-//! other documents).
+//! one refers to), `record` (the revisit record), `arc` (records of ARC as WARC), `readdressed`
+//! (records as those of other documents).
 
 mod arc;
 mod arc_line;

@@ -64,7 +64,7 @@ pub fn format_of_content(name: &str, bytes: u64, place: &Location) -> anyhow::Re
 /// damaged before.
 fn first_decoded(stored: Vec<u8>, count: usize) -> std::io::Result<Vec<u8>> {
     let stored = Stored::new(Box::new(std::io::Cursor::new(stored)));
-    let mut members = Members::new(stored, |bytes| !bytes.is_empty())?.as_decoded();
+    let mut members = Members::new(stored, |bytes| !bytes.is_empty())?.unheld();
     let mut out = Vec::new();
     while out.len() < count {
         match members.step(&mut out)? {

@@ -193,7 +193,7 @@ impl Members {
     /// The same, but all bytes are handed out as they are decoded, whether or not they are right:
     /// for what looks at the first ones of a file only.
     #[must_use]
-    pub fn as_decoded(self) -> Self {
+    pub fn unheld(self) -> Self {
         Members { most_held: 0, ..self }
     }
 

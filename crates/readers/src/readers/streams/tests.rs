@@ -184,12 +184,14 @@ fn given(file: &[u8]) -> (Vec<u8>, Vec<&'static str>) {
     given
 }
 
+type Packs = fn(&[u8]) -> Vec<u8>;
+
 #[test]
 fn a_damaged_member_of_usual_size_gives_nothing_and_one_that_the_file_cuts_what_is_left() {
     let text: String = (0..2000).map(|n| format!("row {n} of {}\n", n * 7919)).collect();
     let text = text.as_bytes();
     let whole = [&b"small"[..], text, b"small"].concat();
-    let kinds: [fn(&[u8]) -> Vec<u8>; 4] =
+    let kinds: [Packs; 4] =
         [|content| member(content, 0, 6), frame, |content| stream(content, false), |content| stream(content, true)];
     for (kind, pack) in kinds.into_iter().enumerate() {
         let (small, packed) = (pack(b"small"), pack(text));
