@@ -170,8 +170,9 @@ mod tests {
 
     #[test]
     fn the_first_free_port_of_a_range_is_taken() {
-        let first = bind("127.0.0.1:0".parse().unwrap(), 0).unwrap().local_addr().unwrap();
-        let taken = bind(first, first.port()).unwrap();
+        // Held from the beginning: other tests take free ports, too.
+        let taken = bind("127.0.0.1:0".parse().unwrap(), 0).unwrap();
+        let first = taken.local_addr().unwrap();
         assert!(bind(first, first.port()).unwrap_err().contains("cannot listen"));
         let next = bind(first, first.port().saturating_add(50)).unwrap().local_addr().unwrap();
         assert!(next.port() > first.port());
