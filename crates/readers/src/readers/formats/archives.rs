@@ -69,8 +69,11 @@ impl FormatReader for ArchiveFormat {
         reading: &Reading,
     ) -> anyhow::Result<Option<Box<dyn Reader>>> {
         let (name, left) = (&input.name, input.bytes.saturating_sub(offset));
-        let make = if offset == 0 { WarcReader::new } else { WarcReader::from_place };
-        let reader = make(Box::new(file), self.0, left, name, reading).with_context(|| cannot("read", name))?;
+        let mut reader =
+            WarcReader::new(Box::new(file), self.0, left, name, reading).with_context(|| cannot("read", name))?;
+        if offset > 0 {
+            reader.begins_inside();
+        }
         Ok(Some(Box::new(reader)))
     }
 

@@ -60,23 +60,8 @@ impl WarcReader {
         Ok(WarcReader::of(members, dialect, size, name, reading, false))
     }
 
-    /// The same, of the `size` bytes of a file from a member on that is not its first, or from a
-    /// record on if it is plain.
-    ///
-    /// # Errors
-    /// As [`WarcReader::new`].
-    pub fn from_place(
-        source: Box<dyn Read + Send>,
-        dialect: Dialect,
-        size: u64,
-        name: &str,
-        reading: &Reading,
-    ) -> io::Result<Self> {
-        let members = Members::new(Stored::new(source), dialect.acceptable())?;
-        Ok(WarcReader::of(members, dialect, size, name, reading, true))
-    }
-
-    /// As [`WarcReader::from_place`], of a file that is packed in this way.
+    /// The reader of a file that is packed in this way, from a member on that is not its first, or
+    /// from a record on if it is plain: `source` has the `size` bytes from there on.
     ///
     /// # Errors
     /// If there is no memory for a decoder.
@@ -90,6 +75,11 @@ impl WarcReader {
     ) -> io::Result<Self> {
         let members = Members::from_member(Stored::new(source), packing, dialect.acceptable())?;
         Ok(WarcReader::of(members, dialect, size, name, reading, true))
+    }
+
+    /// Says that the source begins inside its file, at a member that is not its first.
+    pub fn begins_inside(&mut self) {
+        self.records.begins_inside();
     }
 
     fn of(members: Members, dialect: Dialect, size: u64, name: &str, reading: &Reading, is_part: bool) -> Self {

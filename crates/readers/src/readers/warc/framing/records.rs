@@ -105,6 +105,11 @@ impl Records {
         }
     }
 
+    /// Says that the stream begins at a member that is not the first of its file.
+    pub fn begins_inside(&mut self) {
+        self.is_one_stream = Some(false);
+    }
+
     /// Returns the number of stored bytes read.
     pub fn position(&self) -> u64 {
         self.stream.stored_position()
